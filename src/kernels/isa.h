@@ -1,0 +1,19 @@
+/* Private: each instruction-set file fills a table, starting from the one of the set below it. */
+#ifndef SK_KERNELS_ISA_H
+#define SK_KERNELS_ISA_H
+
+#include "kernels/kernels.h"
+
+/* Put before a loop whose trip count becomes a constant by inlining (at most 8): register tiles live in arrays
+ * only if such loops are unrolled whole. The compilers spell it differently. */
+#if defined(__clang__)
+#define SK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SK_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+void sk_kernels_init_scalar(struct sk_kernels *k);
+void sk_kernels_init_avx2(struct sk_kernels *k);   /* AVX2, FMA, F16C */
+void sk_kernels_init_avx512(struct sk_kernels *k); /* AVX-512 F, BW, DQ, VL and VNNI, over the AVX2 table */
+
+#endif
