@@ -1,0 +1,49 @@
+/* What architecture files use: the loader's requests, and the workspace's buffers. */
+#ifndef SK_MODELS_INTERNAL_H
+#define SK_MODELS_INTERNAL_H
+
+#include "models/model.h"
+
+struct sk_architecture {
+    const char *name; /* general.architecture */
+    /* Reads what only this family knows into m->h, after the common keys have been read. */
+    sk_status (*hparams)(struct sk_model *m, struct sk_error *err);
+    /* Asks for the tensors of one layer. */
+    sk_status (*plan_layer)(struct sk_model *m, uint32_t layer, struct sk_layer *l, struct sk_error *err);
+    /* x += attention; x += feed-forward, for all rows of the workspace's batch. */
+    void (*layer)(const struct sk_model *m, const struct sk_layer *l, size_t kv_layer, struct sk_workspace *ws);
+};
+
+/* NULL if no such family is known. */
+const struct sk_architecture *sk_architecture_named(struct sk_str name);
+/* All names, separated by ", ". */
+const char *sk_architecture_names(void);
+
+/* Requests. Names are printf patterns for the layer number ("blk.%u.attn_q.weight"). A missing optional tensor leaves the
+ * target empty; a missing required one, or one of another shape or type, is an error. */
+sk_status sk_plan_matrix(struct sk_model *m, const char *pattern, uint32_t layer, size_t k, size_t n_out, bool required,
+                         struct sk_weight *out, struct sk_error *err);
+sk_status sk_plan_vector(struct sk_model *m, const char *pattern, uint32_t layer, size_t n, bool required, float **out, struct sk_error *err);
+
+/* Fills m->rope_frequencies and rope_magnitude from m->h and, if the file has them, its per-frequency factors. */
+sk_status sk_rope_prepare(struct sk_model *m, struct sk_error *err);
+/* cos and sin of all rotated pairs at one position. */
+void sk_rope_angles(const struct sk_model *m, uint32_t position, float *cos, float *sin);
+
+struct sk_workspace {
+    size_t max_rows, n_threads;
+    /* Set for each forward pass. */
+    const struct sk_ops *ops;
+    size_t rows;
+    const struct sk_row_place *places;
+    struct sk_kv_layout kv;
+    struct sk_rope rope;
+    float *x;
+    /* Buffers, [max_rows][…]. */
+    float *norm, *q, *k, *v, *attention, *hidden, *gate, *up, *product, *cos, *sin, *picked;
+    void *quantized, *scratch;
+    void *region;
+    size_t region_bytes;
+};
+
+#endif

@@ -1,0 +1,50 @@
+/* The executor: runs rows of many sessions through this process's layers.
+ *
+ * Owns the model's weights, the compute threads, the activations and the key-value pool. One thread at a time may
+ * call it. What a row gives does not depend on which other rows it is run with, nor on how calls are cut. */
+#ifndef SK_RUNTIME_H
+#define SK_RUNTIME_H
+
+#include "cache/kv.h"
+#include "models/model.h"
+
+struct sk_runtime_options {
+    size_t n_threads;   /* 0 = physical cores */
+    size_t n_positions; /* of all sessions together; 0 = the model's context, at most 8192 */
+    size_t max_rows;    /* rows in one pass; 0 = 512 */
+    const char *isa;    /* kernel table by name; NULL = the fastest */
+    uint32_t first_layer, last_layer;
+    void (*progress)(void *ctx, double fraction); /* while loading; may be NULL */
+    void *progress_ctx;
+};
+
+struct sk_runtime {
+    struct sk_model *model;
+    struct sk_pool *pool;
+    struct sk_ops ops;
+    struct sk_kv_pool *kv;
+    struct sk_workspace *ws;
+    size_t max_rows, n_positions;
+    float *x; /* [max_rows][n_embd] */
+    struct sk_row_place *places;
+    int32_t *tokens;
+    uint32_t *outputs;
+};
+
+/* `g` is borrowed and must outlive the runtime. */
+sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *options, struct sk_runtime **out, struct sk_error *err);
+void sk_runtime_free(struct sk_runtime *rt);
+
+/* One token to run. Rows of a session must be in position order and start at its position. */
+struct sk_row {
+    struct sk_session *session;
+    int32_t token;
+    bool wants_logits;
+};
+
+/* Runs n rows, in as many passes as it takes, and moves the sessions' positions on. Logits of the rows that want them go to
+ * logits[i * stride], i counting only those rows, stride = sk_model_logits_stride. On failure no session has changed
+ * its position. `logits` may be NULL if no row wants any. */
+sk_status sk_runtime_run(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, struct sk_error *err);
+
+#endif
