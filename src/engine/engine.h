@@ -1,0 +1,73 @@
+/* The engine: requests become generations, and one loop runs them all, window by window.
+ *
+ * Each iteration takes one window from every running generation, gives them to the target as one batch, and commits
+ * what the verdicts allow. Plain decoding is a window of one row; a prompt chunk is a window too. One thread at a time. */
+#ifndef SK_ENGINE_H
+#define SK_ENGINE_H
+
+#include "engine/target.h"
+#include "text/tokenizer.h"
+
+enum sk_finish { SK_RUNNING, SK_FINISH_STOP, SK_FINISH_LENGTH, SK_FINISH_CANCELLED, SK_FINISH_ERROR };
+const char *sk_finish_name(enum sk_finish f); /* "stop", "length", "cancelled", "error" */
+
+struct sk_token_event {
+    int32_t token;
+    double logprob;     /* if wanted */
+    struct sk_str text; /* what can be shown now: perhaps nothing, perhaps more than this token's */
+};
+
+struct sk_request {
+    const int32_t *prompt; /* copied; at least one token */
+    size_t n_prompt;
+    size_t max_tokens; /* at least 1 */
+    struct sk_sampling_params sampling; /* `bias` is borrowed until the generation is closed */
+    const struct sk_str *stops; /* stop strings; borrowed likewise. The text ends before the first that appears */
+    size_t n_stops;
+    bool ignore_end; /* go on past end-of-generation tokens */
+    bool wants_logprobs;
+    size_t prefill_chunk; /* prompt rows per pass; 0 = as many as the target takes */
+    /* Called for each committed token, before the next; false stops the generation there (that token counts). May be NULL. */
+    bool (*on_token)(void *ctx, const struct sk_token_event *e);
+    void *ctx;
+};
+
+struct sk_generation_stats {
+    size_t n_prompt, n_output, n_windows;
+    double prefill_s, decode_s; /* time of passes, from the generation's view */
+};
+
+struct sk_generation {
+    struct sk_generation *next;
+    struct sk_request request;
+    struct sk_target_session *session;
+    int32_t *tokens; /* prompt and output, committed; room for a window's proposals after them */
+    size_t n_tokens, cap_tokens;
+    uint64_t window_id;
+    enum sk_finish finish;
+    struct sk_error error; /* if finish is SK_FINISH_ERROR */
+    struct sk_generation_stats stats;
+    bool cancelled;
+    struct sk_stop_matcher *stops; /* private */
+    struct sk_detokenizer text;
+};
+
+struct sk_engine;
+/* Both are borrowed. */
+sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *tokenizer, struct sk_engine **out, struct sk_error *err);
+void sk_engine_free(struct sk_engine *e); /* closes what is left */
+
+/* Checks the request and adds it to the running generations. */
+sk_status sk_engine_add(struct sk_engine *e, const struct sk_request *r, struct sk_generation **out, struct sk_error *err);
+/* The same over a session that already holds the first tokens of the prompt (a chat's earlier turns); takes the session over. */
+sk_status sk_engine_add_to(struct sk_engine *e, struct sk_target_session *s, const struct sk_request *r, struct sk_generation **out,
+                           struct sk_error *err);
+/* One pass over all running generations. False if there was none. */
+bool sk_engine_step(struct sk_engine *e);
+/* Asks a generation to end; it does at its next token. */
+void sk_generation_cancel(struct sk_generation *g);
+/* Ends a generation and gives its session back (NULL after an error: such a session is never used again). */
+struct sk_target_session *sk_engine_detach(struct sk_engine *e, struct sk_generation *g);
+void sk_engine_close(struct sk_engine *e, struct sk_generation *g); /* with its session */
+
+#endif
