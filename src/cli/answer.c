@@ -1,0 +1,62 @@
+#include "answer.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+/* Set by the first Ctrl-C while an answer runs; the second one kills as usual. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    interrupted = 1;
+    signal(signal_number, SIG_DFL);
+}
+
+struct sink {
+    struct answer *out;
+    void (*show)(struct sk_str text);
+};
+
+static bool take_token(void *ctx, const struct sk_token_event *e) {
+    const struct sink *s = ctx;
+    if (!sk_tokens_push(&s->out->tokens, e->token)) return false;
+    sk_buf_str(&s->out->text, e->text);
+    if (s->show && e->text.n) s->show(e->text);
+    return !interrupted;
+}
+
+sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *request, void (*show)(struct sk_str text),
+                     struct answer *out, struct sk_error *err) {
+    struct sink sink = {out, show};
+    struct sk_request r = *request;
+    struct sk_generation *g;
+    r.on_token = take_token;
+    r.ctx = &sink;
+    interrupted = 0;
+    struct sigaction handler = {.sa_handler = on_interrupt}, before;
+    const sk_status st = session ? sk_engine_add_to(m->engine, session, &r, &g, err) : sk_engine_add(m->engine, &r, &g, err);
+    if (st) return st;
+    sigaction(SIGINT, &handler, &before);
+    while (sk_engine_step(m->engine))
+        if (interrupted) sk_generation_cancel(g);
+    sigaction(SIGINT, &before, NULL);
+    out->finish = g->finish;
+    out->stats = g->stats;
+    const struct sk_error failure = g->error;
+    out->session = sk_engine_detach(m->engine, g);
+    return out->finish == SK_FINISH_ERROR ? sk_fail(err, failure.status, "%s", failure.message) : SK_OK;
+}
+
+void answer_free(struct answer *a) {
+    sk_tokens_free(&a->tokens);
+    sk_buf_free(&a->text);
+}
+
+double per_second(size_t n, double seconds) { return seconds > 0.0 ? (double)n / seconds : 0.0; }
+
+void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap) {
+    const struct sk_generation_stats *s = &a->stats;
+    char seed_text[40] = "";
+    if (sampled) snprintf(seed_text, sizeof seed_text, ", seed %llu", (unsigned long long)seed);
+    snprintf(out, cap, "%zu tokens, %.1f tokens/s; prompt %zu tokens, %.1f tokens/s; %s%s", s->n_output,
+             per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s), s->n_prompt, per_second(s->n_prompt, s->prefill_s), sk_finish_name(a->finish), seed_text);
+}

@@ -1,0 +1,23 @@
+/* One answer: a prompt through the engine to a stream of text. Shared by run and chat. */
+#ifndef SK_CLI_ANSWER_H
+#define SK_CLI_ANSWER_H
+
+#include "setup.h"
+
+struct answer {
+    struct sk_tokens tokens; /* the output */
+    struct sk_buf text;
+    enum sk_finish finish;
+    struct sk_generation_stats stats;
+    struct sk_target_session *session; /* what is left of it, the caller's; NULL after an error */
+};
+
+/* Runs to the end or to Ctrl-C. `show` gets each piece of text, NULL for none. */
+sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *r, void (*show)(struct sk_str text),
+                     struct answer *out, struct sk_error *err);
+void answer_free(struct answer *a);
+/* "24 tokens, 190.2 tokens/s, …" */
+void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap);
+double per_second(size_t n, double seconds);
+
+#endif

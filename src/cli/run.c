@@ -1,0 +1,115 @@
+/* skipstone run: one prompt, one answer. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "commands.h"
+
+static void print_text(struct sk_str text) {
+    fwrite(text.p, 1, text.n, stdout);
+    fflush(stdout);
+}
+
+static json_t *token_array(const struct sk_tokens *t) {
+    json_t *a = json_array();
+    for (size_t i = 0; i < t->n; i++) json_array_append_new(a, json_integer(t->ids[i]));
+    return a;
+}
+
+static void print_json(const struct answer *a, const struct model *m, uint64_t seed) {
+    const struct sk_generation_stats *s = &a->stats;
+    json_t *o = json_object();
+    json_object_set_new(o, "tokens", token_array(&a->tokens));
+    json_object_set_new(o, "text", json_stringn(a->text.data ? a->text.data : "", a->text.len));
+    json_object_set_new(o, "finish_reason", json_string(sk_finish_name(a->finish)));
+    json_object_set_new(o, "seed", json_integer((json_int_t)seed));
+    json_object_set_new(o, "usage", json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)s->n_prompt, "completion_tokens", (json_int_t)s->n_output,
+                                               "total_tokens", (json_int_t)(s->n_prompt + s->n_output)));
+    json_object_set_new(o, "timings", json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "load_s", m->load_s, "prefill_s", s->prefill_s, "decode_s", s->decode_s,
+                                                 "prefill_tokens_per_s", per_second(s->n_prompt, s->prefill_s), "decode_tokens_per_s",
+                                                 per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s), "windows", (json_int_t)s->n_windows));
+    json_dumpf(o, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
+}
+
+/* The prompt's tokens: through the chat template, unless raw or the model has none. */
+static sk_status make_prompt(struct model *m, const char *prompt, const char *system, bool raw, struct sk_tokens *out, struct sk_error *err) {
+    if (!raw && !m->template) fprintf(stderr, "skipstone: the model has no chat template; the prompt is used as it is\n");
+    if (raw || !m->template) return tokenize_prompt(m, sk_str_of(prompt), !raw, out, err);
+    json_t *messages = json_array(), *content;
+    struct sk_buf text = {0};
+    if (system) json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", system));
+    if (!(content = json_string(prompt))) {
+        json_decref(messages);
+        return sk_fail(err, SK_EINVAL, "the prompt is not valid UTF-8; --raw takes any bytes");
+    }
+    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "user", "content", content));
+    sk_status st = render_messages(m, messages, NULL, true, &text, err);
+    if (!st) st = tokenize_prompt(m, sk_buf_view(&text), true, out, err);
+    json_decref(messages);
+    sk_buf_free(&text);
+    return st;
+}
+
+int command_run(int argc, char **argv) {
+    struct model_options mo = {0};
+    struct sampling_options so = {.params = sk_sampling_defaults()};
+    const char *prompt = NULL, *file = NULL, *system = NULL;
+    size_t max_tokens = 256, n_positional, chunk = 0;
+    bool raw = false, json = false, help, ignore_end = false;
+    const struct option options[] = {
+        {"prompt", 'p', OPTION_STRING, &prompt, "TEXT", "what to answer"},
+        {"file", 'f', OPTION_STRING, &file, "FILE", "the prompt from a file; - is stdin"},
+        {"system", 0, OPTION_STRING, &system, "TEXT", "a system message"},
+        {"max-tokens", 'n', OPTION_SIZE, &max_tokens, "N", "at most so many tokens (default 256)"},
+        {"raw", 0, OPTION_FLAG, &raw, NULL, "no chat template: continue the prompt as it is"},
+        {"chat-template", 0, OPTION_STRING, &mo.template_file, "FILE", "instead of the model's own"},
+        {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object instead of text"},
+        {"ignore-end", 0, OPTION_FLAG, &ignore_end, NULL, "go on past end-of-generation tokens"},
+        {"prefill-chunk", 0, OPTION_SIZE, &chunk, "N", "prompt tokens per pass (default: as many as fit)"},
+        MODEL_OPTIONS(mo),
+        SAMPLING_OPTIONS(so),
+        {0}};
+    struct sk_error err = {0};
+    if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
+    if (help) {
+        options_help("run -m MODEL -p TEXT [options]", "Answers one prompt. Text goes to stdout, one line of statistics to stderr.", options);
+        return 0;
+    }
+    struct model m = {0};
+    struct answer a = {0};
+    struct sk_tokens tokens = {0};
+    struct sk_buf from_file = {0};
+    struct sk_logit_bias bias[64];
+    struct sk_str stops[64];
+    sk_status st = SK_OK;
+    mo.quiet = json;
+    if (!prompt && !file) st = sk_fail(&err, SK_EINVAL, "no prompt was given: -p TEXT or -f FILE");
+    if (!st && file && !(st = read_file(file, &from_file, &err))) prompt = from_file.data ? from_file.data : "";
+    if (!st) st = setup_sampling(&so, bias, &err);
+    if (!st) st = setup_engine(&m, &mo, &err);
+    if (!st && !raw) st = setup_template(&m, mo.template_file, &err);
+    if (!st) st = make_prompt(&m, prompt, system, raw, &tokens, &err);
+    for (size_t i = 0; i < so.stops.n; i++) stops[i] = sk_str_of(so.stops.items[i]);
+    if (!st) {
+        const struct sk_request r = {.prompt = tokens.ids, .n_prompt = tokens.n, .max_tokens = max_tokens, .sampling = so.params, .stops = stops,
+                                     .n_stops = so.stops.n, .ignore_end = ignore_end, .prefill_chunk = chunk};
+        st = answer_run(&m, NULL, &r, json ? NULL : print_text, &a, &err);
+        if (a.session) m.target->ops->close(m.target, a.session);
+    }
+    if (!st && json) print_json(&a, &m, so.params.seed);
+    if (!st && !json) {
+        char line[256];
+        if (a.text.len && a.text.data[a.text.len - 1] != '\n') putchar('\n');
+        fflush(stdout);
+        answer_line(&a, so.params.seed, so.params.temperature > 0.0f, line, sizeof line);
+        fprintf(stderr, "%s\n", line);
+    }
+    answer_free(&a);
+    sk_tokens_free(&tokens);
+    sk_buf_free(&from_file);
+    setup_free(&m);
+    if (st) return fail_command(&err);
+    return a.finish == SK_FINISH_CANCELLED ? 130 : 0;
+}
