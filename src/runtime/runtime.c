@@ -7,6 +7,8 @@
 
 enum { DEFAULT_ROWS = 512, DEFAULT_POSITIONS = 8192 };
 
+size_t sk_default_positions(const struct sk_hparams *h) { return h->n_ctx_train < DEFAULT_POSITIONS ? h->n_ctx_train : DEFAULT_POSITIONS; }
+
 sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *o, struct sk_runtime **out, struct sk_error *err) {
     struct sk_runtime *rt = sk_calloc(1, sizeof *rt);
     if (!rt) return sk_fail_memory(err, sizeof *rt, "the runtime");
@@ -20,9 +22,7 @@ sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_opt
     }
     const struct sk_load_options load = {o->first_layer, o->last_layer, o->progress, o->progress_ctx};
     if ((st = sk_model_plan(g, &load, &rt->model, err))) goto fail;
-    rt->n_positions = o->n_positions;
-    if (rt->n_positions == 0)
-        rt->n_positions = rt->model->h.n_ctx_train < DEFAULT_POSITIONS ? rt->model->h.n_ctx_train : DEFAULT_POSITIONS;
+    rt->n_positions = o->n_positions ? o->n_positions : sk_default_positions(&rt->model->h);
     const struct sk_kv_layout layout = sk_model_kv_layout(rt->model);
     if ((st = sk_pool_create(n_threads, &rt->pool, err))) goto fail;
     rt->ops.pool = rt->pool;

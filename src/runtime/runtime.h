@@ -31,6 +31,9 @@ struct sk_runtime {
     uint32_t *outputs;
 };
 
+/* Positions a runtime makes room for unless told: the model's context, at most 8192. */
+size_t sk_default_positions(const struct sk_hparams *h);
+
 /* `g` is borrowed and must outlive the runtime. */
 sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *options, struct sk_runtime **out, struct sk_error *err);
 void sk_runtime_free(struct sk_runtime *rt);

@@ -142,7 +142,7 @@ static bool is_before(struct candidate a, struct candidate b) { return by_logit(
 static void select_top(struct candidate *c, size_t n, size_t k) {
     size_t low = 0, high = n;
     while (high - low > 1) {
-        const struct candidate pivot = c[low + (high - low) / 2];
+        const struct candidate pivot = c[low + (high - low - 1) / 2]; /* never the last: each side gets one at least */
         size_t i = low, j = high - 1;
         for (;;) {
             while (is_before(c[i], pivot)) i++;
