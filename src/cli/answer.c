@@ -53,10 +53,14 @@ void answer_free(struct answer *a) {
 
 double per_second(size_t n, double seconds) { return seconds > 0.0 ? (double)n / seconds : 0.0; }
 
+double decode_rate(const struct sk_generation_stats *s) { return per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s); }
+double prefill_rate(const struct sk_generation_stats *s) { return per_second(s->n_prompt - s->n_kept, s->prefill_s); }
+
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap) {
     const struct sk_generation_stats *s = &a->stats;
-    char seed_text[40] = "";
+    char seed_text[40] = "", kept[48] = "";
     if (sampled) snprintf(seed_text, sizeof seed_text, ", seed %llu", (unsigned long long)seed);
-    snprintf(out, cap, "%zu tokens, %.1f tokens/s; prompt %zu tokens, %.1f tokens/s; %s%s", s->n_output,
-             per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s), s->n_prompt, per_second(s->n_prompt, s->prefill_s), sk_finish_name(a->finish), seed_text);
+    if (s->n_kept) snprintf(kept, sizeof kept, " (%zu kept)", s->n_kept);
+    snprintf(out, cap, "%zu tokens, %.1f tokens/s; prompt %zu tokens%s, %.1f tokens/s; %s%s", s->n_output, decode_rate(s), s->n_prompt, kept, prefill_rate(s),
+             sk_finish_name(a->finish), seed_text);
 }

@@ -19,5 +19,8 @@ void answer_free(struct answer *a);
 /* "24 tokens, 190.2 tokens/s, …" */
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap);
 double per_second(size_t n, double seconds);
+/* Tokens per second: of the output after its first token (which the prefill gives), and of the prompt that was run. */
+double decode_rate(const struct sk_generation_stats *s);
+double prefill_rate(const struct sk_generation_stats *s);
 
 #endif

@@ -26,8 +26,7 @@ static void print_json(const struct answer *a, const struct model *m, uint64_t s
     json_object_set_new(o, "usage", json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)s->n_prompt, "completion_tokens", (json_int_t)s->n_output,
                                                "total_tokens", (json_int_t)(s->n_prompt + s->n_output)));
     json_object_set_new(o, "timings", json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "load_s", m->load_s, "prefill_s", s->prefill_s, "decode_s", s->decode_s,
-                                                 "prefill_tokens_per_s", per_second(s->n_prompt, s->prefill_s), "decode_tokens_per_s",
-                                                 per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s), "windows", (json_int_t)s->n_windows));
+                                                 "prefill_tokens_per_s", prefill_rate(s), "decode_tokens_per_s", decode_rate(s), "windows", (json_int_t)s->n_windows));
     json_dumpf(o, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(o);

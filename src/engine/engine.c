@@ -78,6 +78,7 @@ sk_status sk_engine_add_to(struct sk_engine *e, struct sk_target_session *s, con
     g->stops->n = r->n_stops;
     g->text.tokenizer = e->tokenizer;
     g->stats.n_prompt = r->n_prompt;
+    g->stats.n_kept = e->target->ops->position(e->target, s);
     g->next = e->generations;
     e->generations = g;
     *out = g;

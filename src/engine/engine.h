@@ -33,7 +33,7 @@ struct sk_request {
 };
 
 struct sk_generation_stats {
-    size_t n_prompt, n_output, n_windows;
+    size_t n_prompt, n_kept, n_output, n_windows; /* n_kept: prompt tokens that the session held already */
     double prefill_s, decode_s; /* time of passes, from the generation's view */
 };
 
