@@ -1,5 +1,9 @@
 /* Workers spin for a short while after a job, because the next one usually follows within microseconds, and
- * then sleep on a condition variable, so that an idle process takes no processor time. */
+ * then sleep on a condition variable, so that an idle process takes no processor time.
+ *
+ * A job is over when all its indices are done; nobody waits for a worker that came too late to take one. To take an index is to
+ * raise `ticket`, which holds the job's number too: that a late worker's attempt fails is what makes it safe for it to have
+ * read the fields of a job that is over. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -14,15 +18,17 @@
 
 enum { MAX_THREADS = 256, SPIN_NS = 200 * 1000, PAUSES_PER_LOOK = 64 };
 
+typedef void (*sk_pool_fn)(void *, size_t, size_t);
+
 struct sk_pool {
     size_t n_threads;
-    /* The job: written by the caller before `epoch` is raised, read by workers after they saw it raised. */
-    void (*fn)(void *, size_t, size_t);
-    void *ctx;
-    size_t n;
-    _Alignas(64) atomic_size_t next;     /* first index that nobody took */
-    _Alignas(64) atomic_size_t finished; /* workers that are done with this job */
-    _Alignas(64) atomic_uint epoch;      /* number of the current job */
+    _Atomic(sk_pool_fn) fn;
+    void *_Atomic ctx;
+    atomic_uint n;
+    bool oversubscribed; /* more threads than processors: to spin is to keep somebody from working */
+    _Alignas(64) _Atomic uint64_t ticket; /* job number << 32 | first index that nobody took */
+    _Alignas(64) atomic_uint finished;    /* indices done */
+    _Alignas(64) atomic_uint epoch;       /* number of the current job */
     atomic_bool stop;
     atomic_uint sleepers;
     pthread_mutex_t lock;
@@ -42,39 +48,48 @@ static inline void cpu_pause(void) {
 #endif
 }
 
-static void take_indices(struct sk_pool *pool, size_t thread) {
-    for (;;) {
-        const size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (i >= pool->n) return;
-        pool->fn(pool->ctx, i, thread);
+static void take_indices(struct sk_pool *pool, unsigned job, size_t thread) {
+    const sk_pool_fn fn = atomic_load_explicit(&pool->fn, memory_order_acquire);
+    void *ctx = atomic_load_explicit(&pool->ctx, memory_order_acquire);
+    const unsigned n = atomic_load_explicit(&pool->n, memory_order_acquire);
+    uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
+    while (ticket >> 32 == job && (uint32_t)ticket < n) {
+        if (!atomic_compare_exchange_weak_explicit(&pool->ticket, &ticket, ticket + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        fn(ctx, (uint32_t)ticket, thread);
+        atomic_fetch_add_explicit(&pool->finished, 1, memory_order_release);
+        ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
     }
 }
 
-/* Returns when the epoch differs from `seen` (true) or the pool stops (false). */
-static bool wait_for_job(struct sk_pool *pool, unsigned seen) {
+static void relax(const struct sk_pool *pool) {
+    if (pool->oversubscribed)
+        sched_yield();
+    else
+        cpu_pause();
+}
+
+/* Waits until the epoch differs from `seen`; gives the new one. */
+static unsigned wait_for_job(struct sk_pool *pool, unsigned seen) {
     const uint64_t until = sk_now_ns() + SPIN_NS;
+    unsigned epoch;
     do {
         for (int i = 0; i < PAUSES_PER_LOOK; i++) {
-            if (atomic_load_explicit(&pool->epoch, memory_order_acquire) != seen) return !atomic_load(&pool->stop);
-            cpu_pause();
+            if ((epoch = atomic_load_explicit(&pool->epoch, memory_order_acquire)) != seen) return epoch;
+            relax(pool);
         }
     } while (sk_now_ns() < until);
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->sleepers, 1);
-    while (atomic_load(&pool->epoch) == seen) pthread_cond_wait(&pool->wake, &pool->lock);
+    while ((epoch = atomic_load(&pool->epoch)) == seen) pthread_cond_wait(&pool->wake, &pool->lock);
     atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->lock);
-    return !atomic_load(&pool->stop);
+    return epoch;
 }
 
 static void *worker_main(void *arg) {
     const struct worker *w = arg;
-    struct sk_pool *pool = w->pool;
-    for (unsigned seen = 0; wait_for_job(pool, seen);) {
-        seen++;
-        take_indices(pool, w->index);
-        atomic_fetch_add_explicit(&pool->finished, 1, memory_order_release);
-    }
+    unsigned seen = 0;
+    while (seen = wait_for_job(w->pool, seen), !atomic_load(&w->pool->stop)) take_indices(w->pool, seen, w->index);
     return NULL;
 }
 
@@ -86,16 +101,22 @@ static void raise_epoch(struct sk_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+static size_t usable_processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+}
+
 sk_status sk_pool_create(size_t n_threads, struct sk_pool **out, struct sk_error *err) {
     if (n_threads < 1 || n_threads > MAX_THREADS)
         return sk_fail(err, SK_EINVAL, "%zu threads are not possible: choose 1 to %d", n_threads, MAX_THREADS);
     struct sk_pool *pool = aligned_alloc(64, (sizeof *pool + 63) / 64 * 64);
     if (!pool) return sk_fail_memory(err, sizeof *pool, "the thread pool");
     pool->n_threads = 1;
-    pool->fn = NULL;
-    pool->ctx = NULL;
-    pool->n = 0;
-    atomic_init(&pool->next, 0);
+    pool->oversubscribed = n_threads > usable_processors();
+    atomic_init(&pool->fn, NULL);
+    atomic_init(&pool->ctx, NULL);
+    atomic_init(&pool->n, 0);
+    atomic_init(&pool->ticket, 0);
     atomic_init(&pool->finished, 0);
     atomic_init(&pool->epoch, 0);
     atomic_init(&pool->stop, false);
@@ -132,20 +153,17 @@ void sk_pool_run(struct sk_pool *pool, size_t n, void (*fn)(void *, size_t, size
         for (size_t i = 0; i < n; i++) fn(ctx, i, 0);
         return;
     }
-    pool->fn = fn;
-    pool->ctx = ctx;
-    pool->n = n;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    const unsigned job = atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1;
+    /* Closed before the fields change: who reads a new field then finds the old ticket gone. */
+    atomic_store_explicit(&pool->ticket, (uint64_t)job << 32 | UINT32_MAX, memory_order_relaxed);
     atomic_store_explicit(&pool->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->fn, fn, memory_order_release);
+    atomic_store_explicit(&pool->ctx, ctx, memory_order_release);
+    atomic_store_explicit(&pool->n, (unsigned)n, memory_order_release);
+    atomic_store_explicit(&pool->ticket, (uint64_t)job << 32, memory_order_release);
     raise_epoch(pool);
-    take_indices(pool, 0);
-    /* With more threads than processors a worker may be off the processor: after a while let it on. */
-    for (unsigned looks = 0; atomic_load_explicit(&pool->finished, memory_order_acquire) < pool->n_threads - 1; looks++) {
-        if (looks < 20000)
-            cpu_pause();
-        else
-            sched_yield();
-    }
+    take_indices(pool, job, 0);
+    while (atomic_load_explicit(&pool->finished, memory_order_acquire) < n) relax(pool);
 }
 
 size_t sk_physical_cores(void) {
