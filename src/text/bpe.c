@@ -49,7 +49,8 @@ static bool push_symbols(const struct sk_tokenizer *t, struct sk_str word, const
         }
         for (size_t j = s->start; j < s->start + s->n; j++) {
             const int32_t byte = t->byte_tokens[(uint8_t)word.p[j]];
-            const int32_t id = byte >= 0 ? byte : t->unk;
+            /* A byte that the vocabulary lacks is lost: an unknown token of such families is their end of text. */
+            const int32_t id = byte < 0 && t->raw_utf8 ? t->unk : byte;
             if (id >= 0 && !sk_tokens_push(out, id)) return false;
         }
     }
