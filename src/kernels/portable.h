@@ -21,9 +21,9 @@ static inline float sk_tree_sum(const float s[SK_PARTIALS]) {
     return (t[0] + t[2]) + (t[1] + t[3]);
 }
 
-/* e^x: reduction by ln 2 in two parts, then the minimax polynomial of Cephes' expf. 0 below -87, infinity above 88. */
+/* e^x: reduction by ln 2 in two parts, then the minimax polynomial of Cephes' expf. 0 below -87, infinity above 88, NaN of NaN. */
 static inline float sk_expf(float x) {
-    const float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
+    const float clamped = x > -87.0f ? (x < 88.0f ? x : 88.0f) : -87.0f; /* NaN too: what is no number has no integer part */
     const float n = rintf(clamped * 1.44269504088896341f);
     float r = fmaf(n, -0.693359375f, clamped);
     r = fmaf(n, 2.12194440e-4f, r);
@@ -35,7 +35,8 @@ static inline float sk_expf(float x) {
     p = fmaf(p, r * r, r) + 1.0f;
     const float scaled = p * sk_bits_to_float((uint32_t)((int32_t)n + 127) << 23);
     const float low = x < -87.0f ? 0.0f : scaled;
-    return x > 88.0f ? INFINITY : low;
+    const float high = x > 88.0f ? INFINITY : low;
+    return x == x ? high : x;
 }
 
 static inline float portable_max(const float *x, size_t n) {

@@ -373,7 +373,7 @@ static bool filter_sum(struct filter_call *f) {
 static struct arguments rest_of(const struct arguments *a, size_t skip) {
     struct arguments rest = *a;
     const size_t n = skip < a->n ? skip : a->n;
-    rest.items += n;
+    if (n) rest.items += n;
     rest.n -= n;
     return rest;
 }
