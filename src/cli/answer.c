@@ -13,24 +13,32 @@ static void on_interrupt(int signal_number) {
 
 struct sink {
     struct answer *out;
-    void (*show)(struct sk_str text);
+    answer_show *show;
+    FILE *trace;
 };
 
 static bool take_token(void *ctx, const struct sk_token_event *e) {
     const struct sink *s = ctx;
     if (!sk_tokens_push(&s->out->tokens, e->token)) return false;
     sk_buf_str(&s->out->text, e->text);
-    if (s->show && e->text.n) s->show(e->text);
+    if (s->show && e->text.n) s->show(e->text, e->origin);
     return !interrupted;
 }
 
-sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *request, void (*show)(struct sk_str text),
-                     struct answer *out, struct sk_error *err) {
-    struct sink sink = {out, show};
+static void take_window(void *ctx, const struct sk_window_event *e) {
+    const struct sink *s = ctx;
+    if (s->trace) spec_trace_window(s->trace, e);
+}
+
+sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *request, struct spec_options *spec, answer_show *show, struct answer *out,
+                     struct sk_error *err) {
+    struct sink sink = {out, show, spec ? spec->trace_file : NULL};
     struct sk_request r = *request;
     struct sk_generation *g;
     r.on_token = take_token;
+    r.on_window = take_window;
     r.ctx = &sink;
+    if (spec && spec->on) r.speculation = &spec->options;
     interrupted = 0;
     struct sigaction handler = {.sa_handler = on_interrupt}, before;
     const sk_status st = session ? sk_engine_add_to(m->engine, session, &r, &g, err) : sk_engine_add(m->engine, &r, &g, err);
@@ -41,6 +49,7 @@ sk_status answer_run(struct model *m, struct sk_target_session *session, const s
     sigaction(SIGINT, &before, NULL);
     out->finish = g->finish;
     out->stats = g->stats;
+    if (g->speculation) out->speculation = *sk_speculation_stats(g->speculation);
     const struct sk_error failure = g->error;
     out->session = sk_engine_detach(m->engine, g);
     return out->finish == SK_FINISH_ERROR ? sk_fail(err, failure.status, "%s", failure.message) : SK_OK;
@@ -58,9 +67,10 @@ double prefill_rate(const struct sk_generation_stats *s) { return per_second(s->
 
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap) {
     const struct sk_generation_stats *s = &a->stats;
-    char seed_text[40] = "", kept[48] = "";
+    char seed_text[40] = "", kept[48] = "", spec[256];
     if (sampled) snprintf(seed_text, sizeof seed_text, ", seed %llu", (unsigned long long)seed);
     if (s->n_kept) snprintf(kept, sizeof kept, " (%zu kept)", s->n_kept);
-    snprintf(out, cap, "%zu tokens, %.1f tokens/s; prompt %zu tokens%s, %.1f tokens/s; %s%s", s->n_output, decode_rate(s), s->n_prompt, kept, prefill_rate(s),
+    spec_line(&a->speculation, spec, sizeof spec);
+    snprintf(out, cap, "%zu tokens, %.1f tokens/s%s; prompt %zu tokens%s, %.1f tokens/s; %s%s", s->n_output, decode_rate(s), spec, s->n_prompt, kept, prefill_rate(s),
              sk_finish_name(a->finish), seed_text);
 }

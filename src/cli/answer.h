@@ -3,18 +3,23 @@
 #define SK_CLI_ANSWER_H
 
 #include "setup.h"
+#include "speculation.h"
 
 struct answer {
     struct sk_tokens tokens; /* the output */
     struct sk_buf text;
     enum sk_finish finish;
     struct sk_generation_stats stats;
-    struct sk_target_session *session; /* what is left of it, the caller's; NULL after an error */
+    struct sk_speculation_stats speculation; /* zero if it was off */
+    struct sk_target_session *session;       /* what is left of it, the caller's; NULL after an error */
 };
 
-/* Runs to the end or to Ctrl-C. `show` gets each piece of text, NULL for none. */
-sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *r, void (*show)(struct sk_str text),
-                     struct answer *out, struct sk_error *err);
+/* Gets each piece of text, with the origin of the token that completed it. */
+typedef void answer_show(struct sk_str text, enum sk_proposer_kind origin);
+
+/* Runs to the end or to Ctrl-C. `show` may be NULL. Speculates as `spec` says (NULL: not at all). */
+sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *r, struct spec_options *spec, answer_show *show, struct answer *out,
+                     struct sk_error *err);
 void answer_free(struct answer *a);
 /* "24 tokens, 190.2 tokens/s, …" */
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap);

@@ -15,6 +15,7 @@ static const char help_text[] = "  /help          this text\n"
                                 "  /reset         forget the conversation\n"
                                 "  /stats         what it took so far\n"
                                 "  /save FILE     write the conversation as JSON\n"
+                                "  /colors        color tokens by whose guess they were, or stop it\n"
                                 "  /quit          leave (so does Ctrl-D)\n"
                                 "A line that ends with \\ goes on in the next; a line \"\"\" opens and closes a block of lines.\n"
                                 "Ctrl-C stops an answer.\n";
@@ -22,6 +23,8 @@ static const char help_text[] = "  /help          this text\n"
 struct chat {
     struct model m;
     struct sampling_options so;
+    struct spec_options spec;
+    bool colors;
     size_t max_tokens;
     json_t *messages;
     struct sk_target_session *session; /* NULL until the first turn and after an error */
@@ -113,8 +116,18 @@ static void drop_session(struct chat *c) {
     c->run.n = 0;
 }
 
-static void print_text(struct sk_str text) {
+/* SGR codes by origin of the token: the target's own stays as it is. */
+static const char *const origin_colors[SK_N_PROPOSERS + 1] = {"35", "36", "33", "34", "32", "92", "0"};
+
+static void print_text(struct sk_str text, enum sk_proposer_kind origin) {
+    (void)origin;
     fwrite(text.p, 1, text.n, stdout);
+    fflush(stdout);
+}
+static void print_colored(struct sk_str text, enum sk_proposer_kind origin) {
+    printf("\033[%sm", origin_colors[origin]);
+    fwrite(text.p, 1, text.n, stdout);
+    fputs("\033[0m", stdout);
     fflush(stdout);
 }
 
@@ -125,13 +138,10 @@ static size_t common_prefix(const struct sk_tokens *a, const struct sk_tokens *b
     return n == b->n ? n - 1 : n;
 }
 
-/* Puts the session at the part of the prompt that it shares. */
-static sk_status rewind_session(struct chat *c, const struct sk_tokens *prompt, struct sk_error *err) {
-    if (!c->session) return SK_OK;
-    const size_t keep = common_prefix(&c->run, prompt);
-    const sk_status st = c->m.target->ops->settle(c->m.target, c->session, (uint32_t)keep, err);
-    if (st) drop_session(c);
-    return st;
+/* Puts the session at the part of the prompt that it shares. One that cannot go back so far is given up; the prompt is run anew. */
+static void rewind_session(struct chat *c, const struct sk_tokens *prompt) {
+    struct sk_error ignored;
+    if (c->session && c->m.target->ops->settle(c->m.target, c->session, (uint32_t)common_prefix(&c->run, prompt), &ignored)) drop_session(c);
 }
 
 /* What the session holds after an answer: all but the last token, which was never run. */
@@ -148,14 +158,14 @@ static sk_status answer_turn(struct chat *c, struct sk_error *err) {
     struct sk_tokens prompt = {0};
     struct answer a = {0};
     struct sk_str stops[64];
-    char line[256];
+    char line[512];
     sk_status st = render_messages(&c->m, c->messages, NULL, true, &text, err);
     if (!st) st = tokenize_prompt(&c->m, sk_buf_view(&text), true, &prompt, err);
-    if (!st) st = rewind_session(c, &prompt, err);
     if (!st) {
+        rewind_session(c, &prompt);
         for (size_t i = 0; i < c->so.stops.n; i++) stops[i] = sk_str_of(c->so.stops.items[i]);
         const struct sk_request r = {.prompt = prompt.ids, .n_prompt = prompt.n, .max_tokens = c->max_tokens, .sampling = c->so.params, .stops = stops, .n_stops = c->so.stops.n};
-        st = answer_run(&c->m, c->session, &r, print_text, &a, err);
+        st = answer_run(&c->m, c->session, &r, &c->spec, c->colors ? print_colored : print_text, &a, err);
         c->session = a.session;
         if (!c->session || !remember_tokens(c, &prompt, &a.tokens)) drop_session(c);
     }
@@ -203,6 +213,13 @@ static void save(const struct chat *c, const char *path) {
         printf("%zu messages saved to '%s'\n", json_array_size(c->messages), path);
 }
 
+static void toggle_colors(struct chat *c) {
+    c->colors = !c->colors;
+    printf("colors are %s", c->colors ? "on:" : "off");
+    for (size_t k = 0; k < SK_N_PROPOSERS && c->colors; k++) printf(" \033[%sm%s\033[0m", origin_colors[k], sk_proposer_name((enum sk_proposer_kind)k));
+    putchar('\n');
+}
+
 /* False to leave. */
 static bool obey(struct chat *c, const char *command) {
     if (strcmp(command, "/quit") == 0 || strcmp(command, "/exit") == 0) return false;
@@ -212,6 +229,8 @@ static bool obey(struct chat *c, const char *command) {
         print_stats(c);
     else if (strncmp(command, "/save", 5) == 0 && (command[5] == ' ' || !command[5]))
         save(c, command[5] ? command + 6 : "");
+    else if (strcmp(command, "/colors") == 0)
+        toggle_colors(c);
     else if (strcmp(command, "/help") == 0)
         fputs(help_text, stdout);
     else
@@ -260,7 +279,7 @@ static void converse(struct chat *c) {
 }
 
 int command_chat(int argc, char **argv) {
-    struct chat c = {.so = {.params = sk_sampling_defaults()}, .max_tokens = 2048};
+    struct chat c = {.so = {.params = sk_sampling_defaults()}, .spec = spec_defaults(), .max_tokens = 2048};
     struct model_options mo = {0};
     size_t n_positional;
     bool help;
@@ -269,6 +288,7 @@ int command_chat(int argc, char **argv) {
                                      {"chat-template", 0, OPTION_STRING, &mo.template_file, "FILE", "instead of the model's own"},
                                      MODEL_OPTIONS(mo),
                                      SAMPLING_OPTIONS(c.so),
+                                     SPEC_OPTIONS(c.spec),
                                      {0}};
     struct sk_error err = {0};
     struct sk_logit_bias bias[64];
@@ -279,6 +299,7 @@ int command_chat(int argc, char **argv) {
     }
     setlocale(LC_CTYPE, "");
     sk_status st = setup_sampling(&c.so, bias, &err);
+    if (!st) st = spec_prepare(&c.spec, &err);
     if (!st) st = setup_engine(&c.m, &mo, &err);
     if (!st) st = setup_template(&c.m, mo.template_file, &err);
     if (!st && !c.m.template) st = sk_fail(&err, SK_EINVAL, "'%s' has no chat template: --chat-template FILE gives one, and run --raw needs none", mo.model);
@@ -289,6 +310,7 @@ int command_chat(int argc, char **argv) {
         drop_session(&c);
         json_decref(c.messages);
     }
+    spec_finish(&c.spec);
     sk_tokens_free(&c.run);
     setup_free(&c.m);
     return st ? fail_command(&err) : 0;

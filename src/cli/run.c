@@ -5,7 +5,8 @@
 #include "answer.h"
 #include "commands.h"
 
-static void print_text(struct sk_str text) {
+static void print_text(struct sk_str text, enum sk_proposer_kind origin) {
+    (void)origin;
     fwrite(text.p, 1, text.n, stdout);
     fflush(stdout);
 }
@@ -25,8 +26,10 @@ static void print_json(const struct answer *a, const struct model *m, uint64_t s
     json_object_set_new(o, "seed", json_integer((json_int_t)seed));
     json_object_set_new(o, "usage", json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)s->n_prompt, "completion_tokens", (json_int_t)s->n_output,
                                                "total_tokens", (json_int_t)(s->n_prompt + s->n_output)));
-    json_object_set_new(o, "timings", json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "load_s", m->load_s, "prefill_s", s->prefill_s, "decode_s", s->decode_s,
-                                                 "prefill_tokens_per_s", prefill_rate(s), "decode_tokens_per_s", decode_rate(s), "windows", (json_int_t)s->n_windows));
+    json_t *timings = json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "load_s", m->load_s, "prefill_s", s->prefill_s, "decode_s", s->decode_s, "prefill_tokens_per_s",
+                                prefill_rate(s), "decode_tokens_per_s", decode_rate(s), "windows", (json_int_t)s->n_windows);
+    json_object_set_new(timings, "speculation", spec_json(&a->speculation));
+    json_object_set_new(o, "timings", timings);
     json_dumpf(o, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -54,6 +57,7 @@ static sk_status make_prompt(struct model *m, const char *prompt, const char *sy
 int command_run(int argc, char **argv) {
     struct model_options mo = {0};
     struct sampling_options so = {.params = sk_sampling_defaults()};
+    struct spec_options spec = spec_defaults();
     const char *prompt = NULL, *file = NULL, *system = NULL;
     size_t max_tokens = 256, n_positional, chunk = 0;
     bool raw = false, json = false, help, ignore_end = false;
@@ -69,6 +73,7 @@ int command_run(int argc, char **argv) {
         {"prefill-chunk", 0, OPTION_SIZE, &chunk, "N", "prompt tokens per pass (default: as many as fit)"},
         MODEL_OPTIONS(mo),
         SAMPLING_OPTIONS(so),
+        SPEC_OPTIONS(spec),
         {0}};
     struct sk_error err = {0};
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
@@ -87,6 +92,7 @@ int command_run(int argc, char **argv) {
     if (!prompt && !file) st = sk_fail(&err, SK_EINVAL, "no prompt was given: -p TEXT or -f FILE");
     if (!st && file && !(st = read_file(file, &from_file, &err))) prompt = from_file.data ? from_file.data : "";
     if (!st) st = setup_sampling(&so, bias, &err);
+    if (!st) st = spec_prepare(&spec, &err);
     if (!st) st = setup_engine(&m, &mo, &err);
     if (!st && !raw) st = setup_template(&m, mo.template_file, &err);
     if (!st) st = make_prompt(&m, prompt, system, raw, &tokens, &err);
@@ -94,17 +100,18 @@ int command_run(int argc, char **argv) {
     if (!st) {
         const struct sk_request r = {.prompt = tokens.ids, .n_prompt = tokens.n, .max_tokens = max_tokens, .sampling = so.params, .stops = stops,
                                      .n_stops = so.stops.n, .ignore_end = ignore_end, .prefill_chunk = chunk};
-        st = answer_run(&m, NULL, &r, json ? NULL : print_text, &a, &err);
+        st = answer_run(&m, NULL, &r, &spec, json ? NULL : print_text, &a, &err);
         if (a.session) m.target->ops->close(m.target, a.session);
     }
     if (!st && json) print_json(&a, &m, so.params.seed);
     if (!st && !json) {
-        char line[256];
+        char line[512];
         if (a.text.len && a.text.data[a.text.len - 1] != '\n') putchar('\n');
         fflush(stdout);
         answer_line(&a, so.params.seed, so.params.temperature > 0.0f, line, sizeof line);
         fprintf(stderr, "%s\n", line);
     }
+    spec_finish(&spec);
     answer_free(&a);
     sk_tokens_free(&tokens);
     sk_buf_free(&from_file);

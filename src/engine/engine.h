@@ -1,11 +1,13 @@
 /* The engine: requests become generations, and one loop runs them all, window by window.
  *
  * Each iteration takes one window from every running generation, gives them to the target as one batch, and commits
- * what the verdicts allow. Plain decoding is a window of one row; a prompt chunk is a window too. One thread at a time. */
+ * what the verdicts allow. Plain decoding is a window of one row; a prompt chunk is a window too. One thread at a time.
+ * docs/SPECULATION.md states the rules (R1 to R10) that this loop keeps. */
 #ifndef SK_ENGINE_H
 #define SK_ENGINE_H
 
 #include "engine/target.h"
+#include "speculate/speculation.h"
 #include "text/tokenizer.h"
 
 enum sk_finish { SK_RUNNING, SK_FINISH_STOP, SK_FINISH_LENGTH, SK_FINISH_CANCELLED, SK_FINISH_ERROR };
@@ -15,6 +17,14 @@ struct sk_token_event {
     int32_t token;
     double logprob;     /* if wanted */
     struct sk_str text; /* what can be shown now: perhaps nothing, perhaps more than this token's */
+    enum sk_proposer_kind origin; /* whose accepted draft it was; SK_NO_PROPOSER for the target's own */
+};
+
+/* One window after repair. */
+struct sk_window_event {
+    size_t step; /* of this generation, from 0 */
+    const struct sk_receipt *receipt;
+    size_t drafts_offered; /* by the model's own head, for the next window */
 };
 
 struct sk_request {
@@ -26,6 +36,12 @@ struct sk_request {
     size_t n_stops;
     bool ignore_end; /* go on past end-of-generation tokens */
     bool wants_logprobs;
+    const struct sk_speculation_options *speculation; /* copied; NULL = plain decoding */
+    struct sk_proposer **proposers; /* more than the built-in ones: plugins, draft models; taken over, even on failure */
+    size_t n_proposers;
+    const int32_t *prediction; /* the output that is expected, for the prediction proposer; copied; may be NULL */
+    size_t n_prediction;
+    void (*on_window)(void *ctx, const struct sk_window_event *e); /* may be NULL */
     size_t prefill_chunk; /* prompt rows per pass; 0 = as many as the target takes */
     /* Called for each committed token, before the next; false stops the generation there (that token counts). May be NULL. */
     bool (*on_token)(void *ctx, const struct sk_token_event *e);
@@ -48,12 +64,17 @@ struct sk_generation {
     struct sk_error error; /* if finish is SK_FINISH_ERROR */
     struct sk_generation_stats stats;
     bool cancelled;
-    struct sk_stop_matcher *stops; /* private */
+    struct sk_speculation *speculation; /* NULL for plain decoding */
+    struct sk_speculation_options options;
+    struct sk_draft drafts[SK_MAX_WINDOW]; /* private from here: of the current window */
+    size_t n_drafts;
+    double propose_s;
+    struct sk_stop_matcher *stops;
     struct sk_detokenizer text;
 };
 
 struct sk_engine;
-/* Both are borrowed. */
+/* Both are borrowed; with no tokenizer (NULL) there is no text, and no token ends a generation. */
 sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *tokenizer, struct sk_engine **out, struct sk_error *err);
 void sk_engine_free(struct sk_engine *e); /* closes what is left */
 

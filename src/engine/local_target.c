@@ -135,6 +135,11 @@ static size_t local_context(const struct sk_target *t) { return ((const struct l
 static size_t local_max_rows(const struct sk_target *t) { return ((const struct local *)t)->rt->max_rows; }
 static size_t local_n_vocab(const struct sk_target *t) { return ((const struct local *)t)->rt->model->h.n_vocab; }
 
+static bool local_has_drafts(const struct sk_target *t) {
+    (void)t;
+    return false;
+}
+
 static void local_destroy(struct sk_target *t) {
     struct local *l = local_of(t);
     sk_region_free(l->logits, l->cap_logits * sk_model_logits_stride(l->rt->model) * sizeof(float));
@@ -147,7 +152,7 @@ static void local_destroy(struct sk_target *t) {
 }
 
 static const struct sk_target_ops local_ops = {local_open,  local_submit,  local_poll,     local_settle,  local_position,
-                                               local_close, local_context, local_max_rows, local_n_vocab, local_destroy};
+                                               local_close, local_context, local_max_rows, local_n_vocab, local_has_drafts, local_destroy};
 
 sk_status sk_local_target_create(struct sk_runtime *rt, struct sk_target **out, struct sk_error *err) {
     struct local *l = sk_calloc(1, sizeof *l);

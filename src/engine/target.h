@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "sampling/sampling.h"
+#include "speculate/proposal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,8 @@ struct sk_window {
     uint32_t start;
     size_t n_rows, n_committed;
     bool predict, wants_logprobs;
+    size_t drafts_wanted; /* by the model's own head, for after the last prediction; 0 = none */
+    float draft_min_probability;
     const struct sk_sampling_params *sampling; /* borrowed until the result */
 };
 
@@ -32,6 +35,8 @@ struct sk_result {
     const int32_t *predicted; /* [n_predicted]; valid until the next poll */
     const double *logprobs;   /* [n_predicted]; NULL unless wanted */
     size_t n_predicted;
+    const struct sk_draft *drafts; /* [n_drafts] what may follow the last prediction */
+    size_t n_drafts;
     uint32_t position; /* of the session after the pass: start + n_rows */
 };
 
@@ -52,6 +57,7 @@ struct sk_target_ops {
     size_t (*context)(const struct sk_target *t);  /* positions of all sessions together */
     size_t (*max_rows)(const struct sk_target *t); /* of one pass */
     size_t (*n_vocab)(const struct sk_target *t);
+    bool (*has_drafts)(const struct sk_target *t); /* whether the model brings a head for drafts_wanted */
     void (*destroy)(struct sk_target *t);
 };
 

@@ -1,0 +1,161 @@
+#include "speculation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct spec_options spec_defaults(void) {
+    const struct sk_speculation_options d = sk_speculation_defaults();
+    return (struct spec_options){.proposers = "auto", .width = "auto", .mtp_max = d.mtp_max, .mtp_min = d.mtp_min, .mtp_cooldown = d.mtp_cooldown, .tail_start = d.tail_start,
+                                 .tail_max = d.tail_max, .tail_pause = d.tail_pause, .max_width = d.max_width, .mtp_min_probability = d.mtp_min_probability, .draft_max = 8,
+                                 .draft_min_probability = 0.4f, .plugin_timeout_ms = 50};
+}
+
+static sk_status add_proposer(struct spec_options *s, const char *name, size_t n, struct sk_error *err) {
+    if (n > 7 && strncmp(name, "plugin:", 7) == 0) {
+        s->plugin = name + 7;
+        s->options.proposers |= 1u << SK_PLUGIN;
+        return SK_OK;
+    }
+    if (n == 5 && strncmp(name, "ngram", 5) == 0) {
+        s->options.proposers |= 1u << SK_SUFFIX | 1u << SK_CACHE;
+        return SK_OK;
+    }
+    for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
+        const char *known = sk_proposer_name((enum sk_proposer_kind)k);
+        if (k == SK_PLUGIN || strlen(known) != n || strncmp(known, name, n) != 0) continue;
+        s->options.proposers |= 1u << k;
+        return SK_OK;
+    }
+    return sk_fail(err, SK_EINVAL, "--spec does not know '%.*s': auto, off, mtp, ngram, suffix, cache, prediction, draft and plugin:PATH are possible", (int)n, name);
+}
+
+static sk_status read_proposers(struct spec_options *s, struct sk_error *err) {
+    s->on = strcmp(s->proposers, "off") != 0;
+    if (!s->on || strcmp(s->proposers, "auto") == 0) return SK_OK;
+    s->options.proposers = 0;
+    for (const char *p = s->proposers; *p;) {
+        const size_t n = strcspn(p, ",");
+        const sk_status st = add_proposer(s, p, n, err);
+        if (st) return st;
+        if (s->plugin == p + 7) { /* the path ends at the comma */
+            char *path = strndup(s->plugin, n - 7);
+            if (!path) return sk_fail_memory(err, n, "a path");
+            s->plugin = path;
+        }
+        p += n + (p[n] == ',');
+    }
+    return SK_OK;
+}
+
+static sk_status read_width(struct spec_options *s, struct sk_error *err) {
+    char *end;
+    if (strcmp(s->width, "auto") == 0) return SK_OK;
+    if (strcmp(s->width, "adaptive") == 0) {
+        s->options.mode = SK_WIDTH_ADAPTIVE;
+        s->options.min_width = 1;
+        return SK_OK;
+    }
+    const long n = strtol(s->width, &end, 10);
+    if (end == s->width || *end || n < 0 || n > SK_MAX_WINDOW - 1)
+        return sk_fail(err, SK_EINVAL, "--spec-width must be auto, adaptive or a number from 0 to %d, not '%s'", SK_MAX_WINDOW - 1, s->width);
+    s->options.mode = SK_WIDTH_FIXED;
+    s->options.width = (size_t)n;
+    return SK_OK;
+}
+
+sk_status spec_prepare(struct spec_options *s, struct sk_error *err) {
+    sk_status st;
+    s->options = sk_speculation_defaults();
+    s->options.max_width = s->max_width;
+    s->options.mtp_max = s->mtp_max;
+    s->options.mtp_min = s->mtp_min;
+    s->options.mtp_cooldown = s->mtp_cooldown;
+    s->options.mtp_min_probability = s->mtp_min_probability;
+    s->options.tail_start = s->tail_start;
+    s->options.tail_max = s->tail_max;
+    s->options.tail_pause = s->tail_pause;
+    if ((st = read_proposers(s, err)) || (st = read_width(s, err))) return st;
+    if (s->max_width < 1 || s->max_width > SK_MAX_WINDOW - 1) return sk_fail(err, SK_EINVAL, "--spec-max must be from 1 to %d, not %zu", SK_MAX_WINDOW - 1, s->max_width);
+    if (s->mtp_max < 1 || s->mtp_max > 16) return sk_fail(err, SK_EINVAL, "--mtp-max must be from 1 to 16, not %zu", s->mtp_max);
+    if (s->draft_max < 1 || s->draft_max > 63) return sk_fail(err, SK_EINVAL, "--draft-max must be from 1 to 63, not %u", s->draft_max);
+    if (s->plugin_timeout_ms < 1 || s->plugin_timeout_ms > 60000) return sk_fail(err, SK_EINVAL, "--plugin-timeout must be from 1 to 60000, not %zu", s->plugin_timeout_ms);
+    if (s->trace && !(s->trace_file = fopen(s->trace, "we"))) return sk_fail(err, SK_EIO, "cannot write '%s': %s", s->trace, strerror(errno));
+    return SK_OK;
+}
+
+void spec_finish(struct spec_options *s) {
+    if (s->trace_file) fclose(s->trace_file);
+    s->trace_file = NULL;
+}
+
+static json_t *draft_array(const struct sk_draft *drafts, size_t n) {
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(a, json_integer(drafts[i].token));
+    return a;
+}
+
+static json_t *id_array(const int32_t *ids, size_t n) {
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(a, json_integer(ids[i]));
+    return a;
+}
+
+void spec_trace_window(FILE *out, const struct sk_window_event *e) {
+    const struct sk_receipt *r = e->receipt;
+    const enum sk_proposer_kind first = r->n_proposal ? (enum sk_proposer_kind)r->proposal[0].kind : SK_NO_PROPOSER;
+    json_t *o = json_pack("{s:I, s:I, s:s, s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "step", (json_int_t)e->step, "base_position", (json_int_t)r->base_position,
+                          "proposer", sk_proposer_name(first), "proposal", draft_array(r->proposal, r->n_proposal), "predicted", id_array(r->predicted, r->n_predicted),
+                          "disposition", sk_disposition_name(r->disposition), "rows", (json_int_t)r->n_rows, "accepted", (json_int_t)r->n_accepted, "committed",
+                          (json_int_t)r->n_committed, "canonical_position", (json_int_t)r->canonical_position, "trimmed_rows", (json_int_t)r->trimmed_rows, "drafts_offered",
+                          (json_int_t)e->drafts_offered, "propose_s", r->propose_s, "verify_s", r->verify_s, "repair_s", r->repair_s);
+    if (!o) return;
+    json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    fputc('\n', out);
+    json_decref(o);
+}
+
+static void totals(const struct sk_speculation_stats *s, uint64_t *proposed, uint64_t *accepted) {
+    *proposed = *accepted = 0;
+    for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
+        *proposed += s->by[k].proposed;
+        *accepted += s->by[k].accepted;
+    }
+}
+
+json_t *spec_json(const struct sk_speculation_stats *s) {
+    uint64_t proposed, accepted;
+    totals(s, &proposed, &accepted);
+    json_t *widths = json_array();
+    size_t last = SK_MAX_WINDOW;
+    while (last && s->width_histogram[last - 1] == 0) last--;
+    for (size_t i = 0; i < last; i++) json_array_append_new(widths, json_integer((json_int_t)s->width_histogram[i]));
+    json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "windows", (json_int_t)s->windows, "committed", (json_int_t)s->committed, "proposed", (json_int_t)proposed,
+                          "accepted", (json_int_t)accepted, "full_accepts", (json_int_t)s->full_accepts, "rejections", (json_int_t)s->rejections, "saved_passes",
+                          (json_int_t)(s->committed - s->windows), "widths", widths);
+    for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
+        if (!s->by[k].attempts && !s->by[k].proposed) continue;
+        json_object_set_new(o, sk_proposer_name((enum sk_proposer_kind)k),
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "proposed", (json_int_t)s->by[k].proposed, "accepted", (json_int_t)s->by[k].accepted, "attempts",
+                                      (json_int_t)s->by[k].attempts, "hits", (json_int_t)s->by[k].hits, "invalid", (json_int_t)s->by[k].invalid, "off", (int)s->by[k].off, "seconds",
+                                      s->by[k].seconds));
+    }
+    return o;
+}
+
+void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap) {
+    uint64_t proposed, accepted;
+    size_t n = 0;
+    totals(s, &proposed, &accepted);
+    out[0] = '\0';
+    if (s->windows == 0) return;
+    const int head = snprintf(out, cap, "; %llu windows, %.2f tokens each", (unsigned long long)s->windows, (double)s->committed / (double)s->windows);
+    n = head > 0 && (size_t)head < cap ? (size_t)head : cap;
+    for (size_t k = 0; k < SK_N_PROPOSERS && n < cap; k++) {
+        if (!s->by[k].proposed) continue;
+        const int m = snprintf(out + n, cap - n, ", %s %llu of %llu", sk_proposer_name((enum sk_proposer_kind)k), (unsigned long long)s->by[k].accepted,
+                               (unsigned long long)s->by[k].proposed);
+        n += m > 0 ? (size_t)m : 0;
+    }
+    if (n < cap) snprintf(out + n, cap - n, ", %llu passes saved", (unsigned long long)(s->committed > s->windows ? s->committed - s->windows : 0));
+}

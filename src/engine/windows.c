@@ -1,0 +1,118 @@
+/* Choosing windows: prompt chunks, plain rows, and rows with drafts after them. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "engine/internal.h"
+#include "speculate/verdict.h"
+
+/* Prompt rows in a pass beside generations that decode: enough to get on, few enough for them not to wait long. */
+enum { PREFILL_BESIDE_DECODING = 128 };
+
+static double seconds_now(void *ctx) {
+    (void)ctx;
+    return (double)sk_now_ns() * 1e-9;
+}
+
+/* Drafts for a generation that decodes, written after its committed tokens. */
+static void add_drafts(struct sk_engine *e, struct sk_generation *g, const struct sk_batch *b, size_t other_rows, double other_tokens) {
+    const size_t budget = g->request.max_tokens - g->stats.n_output, position = g->n_tokens - 1;
+    const size_t room = other_rows + 1 < e->target->ops->max_rows(e->target) ? e->target->ops->max_rows(e->target) - other_rows : 1;
+    const struct sk_next next = {.tokens = g->tokens, .n_tokens = g->n_tokens,
+                                 .limit = sk_proposal_limit(budget, position, e->target->ops->context(e->target), room), .cost = &e->cost,
+                                 .other_rows = other_rows, .other_tokens = other_tokens, .now = seconds_now};
+    (void)b;
+    const double start = seconds_now(NULL);
+    g->n_drafts = sk_speculation_next(g->speculation, &next, g->drafts);
+    g->propose_s = seconds_now(NULL) - start;
+    for (size_t i = 0; i < g->n_drafts; i++) g->tokens[g->n_tokens + i] = g->drafts[i].token;
+}
+
+static size_t pending_rows(const struct sk_engine *e, const struct sk_generation *g) { return g->n_tokens - e->target->ops->position(e->target, g->session); }
+
+static void make_window(struct sk_engine *e, struct sk_generation *g, size_t rows, bool last, struct sk_batch *b) {
+    struct sk_window *w = &b->windows[b->n];
+    *w = (struct sk_window){.id = g->window_id = ++e->next_id, .session = g->session, .sequence = g->tokens, .start = e->target->ops->position(e->target, g->session),
+                            .n_rows = rows + g->n_drafts, .n_committed = rows, .predict = last, .wants_logprobs = g->request.wants_logprobs, .sampling = &g->request.sampling};
+    if (g->speculation && last) w->drafts_wanted = sk_speculation_mtp_wanted(g->speculation);
+    if (g->request.speculation) w->draft_min_probability = g->request.speculation->mtp_min_probability;
+    b->owners[b->n++] = g;
+    b->n_rows += w->n_rows;
+}
+
+static bool is_running(struct sk_engine *e, struct sk_generation *g) {
+    struct sk_error error = {0};
+    if (g->finish == SK_RUNNING && g->cancelled) g->finish = SK_FINISH_CANCELLED;
+    if (g->finish != SK_RUNNING) return false;
+    if (sk_grow(&g->tokens, &g->cap_tokens, g->n_tokens + SK_MAX_WINDOW + 1, sizeof *g->tokens)) return true;
+    sk_fail_memory(&error, g->n_tokens * sizeof(int32_t), "a generation");
+    sk_engine_fail(e, g, &error);
+    return false;
+}
+
+void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b) {
+    const size_t max_rows = e->target->ops->max_rows(e->target);
+    size_t n_decoding = 0, prefill_rows = 0;
+    for (struct sk_generation *g = e->generations; g; g = g->next) n_decoding += is_running(e, g) && pending_rows(e, g) == 1;
+    const size_t prefill_budget = n_decoding ? PREFILL_BESIDE_DECODING : max_rows;
+    size_t decoding_left = n_decoding;
+    double tokens_of_others = (double)n_decoding;
+    for (struct sk_generation *g = e->generations; g && b->n < b->max; g = g->next) {
+        if (g->finish != SK_RUNNING) continue;
+        size_t rows = pending_rows(e, g);
+        g->n_drafts = 0;
+        g->propose_s = 0.0;
+        if (rows == 1) {
+            decoding_left--;
+            if (g->speculation) add_drafts(e, g, b, b->n_rows + decoding_left, tokens_of_others - 1.0);
+            make_window(e, g, 1, true, b);
+            tokens_of_others += 0.5 * (double)g->n_drafts; /* a guess at what was just added */
+            continue;
+        }
+        size_t chunk = g->request.prefill_chunk && g->request.prefill_chunk < max_rows ? g->request.prefill_chunk : max_rows;
+        if (chunk > prefill_budget - prefill_rows) chunk = prefill_budget - prefill_rows;
+        if (chunk == 0) continue; /* its turn comes in the next pass */
+        const bool last = rows <= chunk;
+        if (!last) rows = chunk;
+        prefill_rows += rows;
+        b->prefills = true;
+        make_window(e, g, rows, last, b);
+    }
+}
+
+/* ---- calibration --------------------------------------------------------------------------------------- */
+
+/* Seconds of a verifying pass of n rows on a session of its own; 0 if it could not be run. */
+static double time_pass(struct sk_engine *e, struct sk_target_session *s, size_t n) {
+    static const struct sk_sampling_params greedy = {.top_p = 1.0f, .typical_p = 1.0f, .repetition_penalty = 1.0f};
+    int32_t tokens[SK_MAX_WINDOW + 1];
+    struct sk_result result;
+    struct sk_error error;
+    for (size_t i = 0; i < n; i++) tokens[i] = (int32_t)(i * 7919 % e->target->ops->n_vocab(e->target));
+    const struct sk_window w = {.id = ++e->next_id, .session = s, .sequence = tokens, .n_rows = n, .n_committed = 1, .predict = true, .sampling = &greedy};
+    const uint64_t start = sk_now_ns();
+    if (e->target->ops->submit(e->target, &w, 1, &error) || e->target->ops->poll(e->target, &result, 1) != 1 || result.status) return 0.0;
+    const double seconds = sk_seconds_since(start);
+    return e->target->ops->settle(e->target, s, 0, &error) ? 0.0 : seconds;
+}
+
+void sk_engine_calibrate(struct sk_engine *e) {
+    static const size_t widths[] = {1, 2, 4, 8, 16, 32};
+    struct sk_target_session *s;
+    struct sk_error error;
+    if (e->calibrated) return;
+    e->calibrated = true;
+    sk_cost_init(&e->cost);
+    if (e->target->ops->open(e->target, &s, &error)) return;
+    double first = 0.0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        if (first > 0.2 && widths[i] != 4) continue; /* a slow model: two points must do */
+        time_pass(e, s, widths[i]);
+        double best = 0.0;
+        for (int k = 0; k < 3; k++) {
+            const double t = time_pass(e, s, widths[i]);
+            if (t > 0.0 && (best == 0.0 || t < best)) best = t;
+        }
+        sk_cost_observe(&e->cost, widths[i], best);
+        if (i == 0) first = best;
+    }
+    e->target->ops->close(e->target, s);
+}

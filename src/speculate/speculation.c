@@ -1,0 +1,297 @@
+#include "speculate/speculation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MAX_PROPOSERS = 8, STRIKES = 3, MAX_BACKOFF = 32 };
+
+/* A tail's limit grows with success and falls back with a pause after a failure. */
+struct tail_control {
+    size_t limit, pause;
+};
+
+struct sk_speculation {
+    struct sk_speculation_options o;
+    size_t n_vocab;
+    struct sk_proposer *proposers[MAX_PROPOSERS];
+    size_t n_proposers;
+    unsigned strikes[SK_N_PROPOSERS];
+    struct sk_draft buffer[SK_MAX_PROPOSAL]; /* what is proposed next, its first n_window drafts being in the current window */
+    size_t n_buffer, n_window;
+    struct sk_draft mtp[SK_MAX_PROPOSAL];
+    size_t n_mtp;
+    size_t cooldown; /* tokens left without MTP */
+    struct tail_control tail;
+    bool has_tail; /* the buffered proposal came from MTP and has, or had, an n-gram tail */
+    struct sk_adaptive_width adaptive;
+    struct sk_acceptance acceptance;
+    size_t skips, backoff; /* costly proposers whose drafts nobody wanted are asked less often */
+    struct sk_speculation_stats stats;
+};
+
+const char *sk_proposer_name(enum sk_proposer_kind kind) {
+    static const char *const names[] = {"mtp", "prediction", "plugin", "draft", "suffix", "cache", "none"};
+    return names[kind];
+}
+
+const char *sk_disposition_name(enum sk_disposition d) {
+    static const char *const names[] = {"full_accept", "first_mismatch", "stopped"};
+    return names[d];
+}
+
+struct sk_speculation_options sk_speculation_defaults(void) {
+    return (struct sk_speculation_options){.proposers = (1u << SK_N_PROPOSERS) - 1u,
+                                           .mode = SK_WIDTH_GOODPUT,
+                                           .width = 4,
+                                           .min_width = 0,
+                                           .max_width = 31,
+                                           .mtp_max = 4,
+                                           .mtp_min = 1,
+                                           .tail_start = 2,
+                                           .tail_max = 16,
+                                           .tail_pause = 2};
+}
+
+struct sk_speculation *sk_speculation_create(const struct sk_speculation_options *o, size_t n_vocab, const struct sk_acceptance *start) {
+    struct sk_speculation *s = sk_calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->o = *o;
+    if (s->o.max_width > SK_MAX_WINDOW - 1) s->o.max_width = SK_MAX_WINDOW - 1;
+    if (s->o.width > SK_MAX_WINDOW - 1) s->o.width = SK_MAX_WINDOW - 1;
+    if (s->o.mtp_max > SK_MAX_WINDOW - 1) s->o.mtp_max = SK_MAX_WINDOW - 1;
+    s->n_vocab = n_vocab;
+    s->tail.limit = o->tail_start;
+    sk_adaptive_init(&s->adaptive, s->o.min_width, s->o.max_width);
+    if (start) s->acceptance = *start;
+    return s;
+}
+
+void sk_speculation_add(struct sk_speculation *s, struct sk_proposer *p) {
+    if (!p) return;
+    if (s->n_proposers == MAX_PROPOSERS || !(s->o.proposers & (1u << p->ops->kind)))
+        p->ops->destroy(p);
+    else
+        s->proposers[s->n_proposers++] = p;
+}
+
+void sk_speculation_free(struct sk_speculation *s) {
+    if (!s) return;
+    for (size_t i = 0; i < s->n_proposers; i++) s->proposers[i]->ops->destroy(s->proposers[i]);
+    free(s);
+}
+
+const struct sk_speculation_stats *sk_speculation_stats(const struct sk_speculation *s) { return &s->stats; }
+const struct sk_acceptance *sk_speculation_acceptance(const struct sk_speculation *s) { return &s->acceptance; }
+size_t sk_speculation_buffered(const struct sk_speculation *s) { return s->n_buffer - s->n_window; }
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *drafts, size_t n) {
+    s->n_mtp = n < SK_MAX_PROPOSAL ? n : SK_MAX_PROPOSAL;
+    memcpy(s->mtp, drafts, s->n_mtp * sizeof *drafts);
+    s->stats.mtp_offered += n > 0;
+}
+
+size_t sk_speculation_mtp_wanted(const struct sk_speculation *s) {
+    const bool may = (s->o.proposers & (1u << SK_MTP)) && !s->stats.by[SK_MTP].off && s->cooldown == 0 && s->n_buffer == 0;
+    return may ? s->o.mtp_max : 0;
+}
+
+/* Drafts up to the first that is no token (R9). A proposer that does it again and again is switched off. */
+static size_t cut_at_invalid(struct sk_speculation *s, enum sk_proposer_kind kind, const struct sk_draft *drafts, size_t n) {
+    size_t good = 0;
+    while (good < n && drafts[good].token >= 0 && (size_t)drafts[good].token < s->n_vocab) good++;
+    if (good == n) return n;
+    s->stats.by[kind].invalid++;
+    if (++s->strikes[kind] >= STRIKES) s->stats.by[kind].off = true;
+    return good;
+}
+
+static size_t ask(struct sk_speculation *s, struct sk_proposer *p, const struct sk_next *next, struct sk_proposal_request *r, struct sk_draft *out) {
+    const enum sk_proposer_kind kind = p->ops->kind;
+    if (s->stats.by[kind].off || r->limit == 0) return 0;
+    const double start = next->now ? next->now(next->ctx) : 0.0;
+    size_t n = p->ops->propose(p, r, out);
+    if (next->now) s->stats.by[kind].seconds += next->now(next->ctx) - start;
+    n = cut_at_invalid(s, kind, out, n < r->limit ? n : r->limit);
+    for (size_t i = 0; i < n; i++) {
+        out[i].kind = (uint8_t)kind;
+        if (out[i].evidence >= SK_EVIDENCE_CLASSES) out[i].evidence = 0;
+    }
+    s->stats.by[kind].attempts++;
+    s->stats.by[kind].hits += n > 0;
+    return n;
+}
+
+static double expected_tokens(const struct sk_speculation *s, const struct sk_draft *drafts, size_t n) {
+    double reach = 1.0, sum = 0.0;
+    for (size_t i = 0; i < n && reach > 0.01; i++) sum += reach *= sk_acceptance_of(&s->acceptance, &drafts[i]);
+    return sum;
+}
+
+static bool is_costly(enum sk_proposer_kind kind) { return kind == SK_DRAFT || kind == SK_PLUGIN; }
+
+static size_t fill_mtp(struct sk_speculation *s, size_t limit) {
+    size_t n = s->n_mtp < s->o.mtp_max ? s->n_mtp : s->o.mtp_max;
+    s->n_mtp = 0; /* good for one place only */
+    if (n > limit) n = limit;
+    if (s->cooldown || n == 0 || n < s->o.mtp_min) return 0;
+    n = cut_at_invalid(s, SK_MTP, s->mtp, n);
+    memcpy(s->buffer, s->mtp, n * sizeof *s->buffer);
+    s->stats.by[SK_MTP].attempts++;
+    s->stats.by[SK_MTP].hits += n > 0;
+    s->stats.mtp_adopted += n > 0;
+    return n;
+}
+
+/* An n-gram tail may follow MTP drafts that the match itself predicts. */
+static size_t fill_tail(struct sk_speculation *s, const struct sk_next *next, size_t n_mtp, size_t limit) {
+    struct sk_draft drafts[SK_MAX_PROPOSAL];
+    if (s->tail.pause) {
+        s->tail.pause--;
+        return 0;
+    }
+    for (size_t i = 0; i < s->n_proposers; i++) {
+        if (s->proposers[i]->ops->kind != SK_SUFFIX) continue;
+        size_t want = n_mtp + s->tail.limit;
+        struct sk_proposal_request r = {next->tokens, next->n_tokens, next->n_tokens, want < limit ? want : limit};
+        const size_t n = ask(s, s->proposers[i], next, &r, drafts);
+        if (n == 0) return 0;
+        for (size_t k = 0; k < n_mtp; k++)
+            if (k >= n || drafts[k].token != s->buffer[k].token) {
+                s->stats.prefix_disagreements++;
+                return 0;
+            }
+        s->stats.prefix_agreements++;
+        if (n < n_mtp + 2) return 0; /* a shorter tail is not worth its row */
+        memcpy(s->buffer + n_mtp, drafts + n_mtp, (n - n_mtp) * sizeof *drafts);
+        return n - n_mtp;
+    }
+    return 0;
+}
+
+static void fill_from_proposers(struct sk_speculation *s, const struct sk_next *next, size_t limit) {
+    struct sk_draft drafts[SK_MAX_PROPOSAL];
+    double best = 0.0;
+    const bool skip_costly = s->skips > 0;
+    s->skips -= skip_costly;
+    for (size_t i = 0; i < s->n_proposers; i++) {
+        if (skip_costly && is_costly(s->proposers[i]->ops->kind)) continue;
+        struct sk_proposal_request r = {next->tokens, next->n_tokens, next->n_tokens, limit};
+        const size_t n = ask(s, s->proposers[i], next, &r, drafts);
+        const double expected = expected_tokens(s, drafts, n);
+        if (n == 0 || (s->n_buffer && expected <= best)) continue;
+        best = expected;
+        memcpy(s->buffer, drafts, n * sizeof *drafts);
+        s->n_buffer = n;
+    }
+}
+
+static void fill_buffer(struct sk_speculation *s, const struct sk_next *next) {
+    const size_t room = next->limit < SK_MAX_PROPOSAL ? next->limit : SK_MAX_PROPOSAL;
+    s->has_tail = false;
+    const size_t n_mtp = fill_mtp(s, room);
+    if (n_mtp) {
+        const size_t tail = fill_tail(s, next, n_mtp, room);
+        s->has_tail = tail > 0;
+        s->n_buffer = n_mtp + tail;
+    } else {
+        fill_from_proposers(s, next, room);
+    }
+}
+
+static size_t choose_width(struct sk_speculation *s, const struct sk_next *next) {
+    size_t n = s->n_buffer < next->limit ? s->n_buffer : next->limit, width = 0;
+    const bool free_mode = s->o.mode != SK_WIDTH_FIXED;
+    if (n > SK_MAX_WINDOW - 1) n = SK_MAX_WINDOW - 1;
+    if (free_mode && n > s->o.max_width) n = s->o.max_width;
+    if (s->o.mode == SK_WIDTH_FIXED) return n < s->o.width ? n : s->o.width;
+    if (s->o.mode == SK_WIDTH_ADAPTIVE) return n < s->adaptive.now ? n : s->adaptive.now;
+    width = sk_goodput_width(&s->acceptance, next->cost, s->buffer, n, next->other_rows, next->other_tokens);
+    return width < s->o.min_width && s->o.min_width <= n ? s->o.min_width : width;
+}
+
+size_t sk_speculation_next(struct sk_speculation *s, const struct sk_next *next, struct sk_draft out[SK_MAX_WINDOW]) {
+    if (s->n_buffer == 0 && next->limit) fill_buffer(s, next);
+    s->n_window = choose_width(s, next);
+    if (s->n_buffer && is_costly((enum sk_proposer_kind)s->buffer[0].kind)) {
+        s->backoff = s->n_window ? 0 : (s->backoff ? (s->backoff < MAX_BACKOFF ? s->backoff * 2 : MAX_BACKOFF) : 1);
+        s->skips = s->backoff;
+    }
+    memcpy(out, s->buffer, s->n_window * sizeof *out);
+    return s->n_window;
+}
+
+/* ---- learning ------------------------------------------------------------------------------------------ */
+
+static void drop_buffer(struct sk_speculation *s) {
+    s->n_buffer = 0;
+    s->has_tail = false;
+}
+
+static void reject(struct sk_speculation *s, const struct sk_draft *d) {
+    if (d->kind == SK_MTP) {
+        s->cooldown = s->o.mtp_cooldown;
+        s->stats.mtp_cooldowns += s->cooldown > 0;
+    } else if (s->has_tail) {
+        s->stats.tail_rejections++;
+        s->tail = (struct tail_control){s->o.tail_start, s->o.tail_pause};
+    }
+    drop_buffer(s);
+}
+
+/* The last drafts of a tail were accepted. */
+static void finish_tail(struct sk_speculation *s) {
+    if (s->has_tail && s->n_buffer == 0 && s->tail.limit < s->o.tail_max) s->tail.limit++;
+    if (s->n_buffer == 0) s->has_tail = false;
+}
+
+static void take_from_buffer(struct sk_speculation *s, size_t n) {
+    s->n_buffer -= n;
+    memmove(s->buffer, s->buffer + n, s->n_buffer * sizeof *s->buffer);
+}
+
+static void count(struct sk_speculation *s, const struct sk_receipt *r) {
+    s->stats.windows++;
+    s->stats.width_histogram[r->n_proposal < SK_MAX_WINDOW ? r->n_proposal : SK_MAX_WINDOW - 1]++;
+    s->stats.committed += r->n_committed;
+    s->stats.full_accepts += r->disposition == SK_FULL_ACCEPT && r->n_proposal > 0;
+    *(r->trimmed_rows ? &s->stats.trims : &s->stats.retires) += 1;
+    for (size_t i = 0; i < r->n_proposal; i++) {
+        s->stats.by[r->proposal[i].kind].proposed++;
+        s->stats.by[r->proposal[i].kind].accepted += i < r->n_accepted;
+        if (i <= r->n_accepted && (i < r->n_accepted || r->disposition == SK_FIRST_MISMATCH)) sk_acceptance_observe(&s->acceptance, &r->proposal[i], i < r->n_accepted);
+    }
+    if (r->disposition != SK_FIRST_MISMATCH) return;
+    s->stats.rejections++;
+    s->stats.rejected_at[r->n_accepted < SK_MAX_WINDOW ? r->n_accepted : SK_MAX_WINDOW - 1]++;
+}
+
+void sk_speculation_observe(struct sk_speculation *s, const struct sk_receipt *r) {
+    count(s, r);
+    s->cooldown -= r->n_committed < s->cooldown ? r->n_committed : s->cooldown;
+    if (r->n_proposal) sk_adaptive_observe(&s->adaptive, r->disposition == SK_FULL_ACCEPT);
+    if (r->disposition == SK_STOPPED) {
+        drop_buffer(s);
+    } else if (r->disposition == SK_FIRST_MISMATCH) {
+        reject(s, &r->proposal[r->n_accepted]);
+    } else {
+        take_from_buffer(s, s->n_window < s->n_buffer ? s->n_window : s->n_buffer);
+        if (s->n_buffer) { /* the boundary token is the verdict on the next draft, for nothing */
+            const struct sk_draft d = s->buffer[0];
+            const bool hit = d.token == r->next_token;
+            sk_acceptance_observe(&s->acceptance, &d, hit);
+            *(hit ? &s->stats.buffered_hits : &s->stats.buffered_misses) += 1;
+            if (hit)
+                take_from_buffer(s, 1);
+            else
+                reject(s, &d);
+        }
+        finish_tail(s);
+    }
+    s->n_window = 0;
+    for (size_t i = 0; i < s->n_proposers; i++)
+        if (s->proposers[i]->ops->observe) s->proposers[i]->ops->observe(s->proposers[i], r);
+}

@@ -1,0 +1,111 @@
+#include "speculate/width.h"
+
+/* ---- cost ---------------------------------------------------------------------------------------------- */
+
+static const double FURTHER_ROW = 0.1, RATE = 0.1, LEAST = 0.4, MOST = 2.5;
+
+void sk_cost_init(struct sk_cost_model *c) {
+    *c = (struct sk_cost_model){.scale = 0.0};
+    for (size_t n = 1; n <= SK_MAX_WINDOW; n++) c->shape[n] = 1.0 + FURTHER_ROW * (double)(n - 1);
+}
+
+/* Measured widths on both sides say what one between them costs; past the last the slope goes on. */
+static void interpolate(struct sk_cost_model *c) {
+    size_t before = 0;
+    for (size_t n = 1; n <= SK_MAX_WINDOW; n++) {
+        if (!c->measured[n]) continue;
+        for (size_t i = before + 1; i < n && before; i++)
+            c->shape[i] = c->shape[before] + (c->shape[n] - c->shape[before]) * (double)(i - before) / (double)(n - before);
+        for (size_t i = 1; i < n && !before; i++) c->shape[i] = c->shape[n] / (1.0 + FURTHER_ROW * (double)(n - i));
+        before = n;
+    }
+    const double slope = before > 1 ? (c->shape[before] - c->shape[1]) / (double)(before - 1) : FURTHER_ROW * c->shape[before ? before : 1];
+    for (size_t n = before + 1; n <= SK_MAX_WINDOW; n++) c->shape[n] = c->shape[n - 1] + slope;
+}
+
+double sk_cost_of(const struct sk_cost_model *c, size_t rows) {
+    if (rows == 0) return 0.0;
+    if (rows <= SK_MAX_WINDOW) return c->scale * c->shape[rows];
+    const double slope = (c->shape[SK_MAX_WINDOW] - c->shape[1]) / (double)(SK_MAX_WINDOW - 1);
+    return c->scale * (c->shape[SK_MAX_WINDOW] + slope * (double)(rows - SK_MAX_WINDOW));
+}
+
+void sk_cost_observe(struct sk_cost_model *c, size_t rows, double seconds) {
+    if (rows == 0 || rows > SK_MAX_WINDOW || !(seconds > 0.0)) return;
+    if (c->scale == 0.0) c->scale = seconds / c->shape[rows];
+    double ratio = seconds / sk_cost_of(c, rows);
+    if (!c->measured[rows]) {
+        c->measured[rows] = true;
+        c->shape[rows] *= ratio;
+        interpolate(c);
+        return;
+    }
+    /* One slow pass may be the machine's: it moves the belief by a part of a bounded step. */
+    ratio = ratio < LEAST ? LEAST : ratio > MOST ? MOST : ratio;
+    c->scale *= 1.0 + RATE * 0.5 * (ratio - 1.0);
+    c->shape[rows] *= 1.0 + RATE * 0.5 * (ratio - 1.0);
+    interpolate(c);
+}
+
+/* ---- acceptance ---------------------------------------------------------------------------------------- */
+
+/* Before anything is known each class counts as three drafts of which the proposer's usual share was accepted. */
+static const double PRIOR_WEIGHT = 3.0;
+static const float DECAY = 0.97f;
+
+static double prior_of(const struct sk_draft *d) {
+    const double high = (double)(d->evidence % 8) / 7.0; /* most proposers number their classes from weak to strong */
+    switch ((enum sk_proposer_kind)d->kind) {
+    case SK_MTP: return 0.5 + 0.4 * (double)d->evidence / 15.0;
+    case SK_DRAFT: return 0.4 + 0.5 * (double)d->evidence / 15.0;
+    case SK_PREDICTION: return 0.6 + 0.35 * high;
+    case SK_PLUGIN: return 0.5;
+    case SK_SUFFIX: return (d->evidence >= 8 ? 0.4 : 0.25) + 0.5 * high;
+    case SK_CACHE: return 0.3 + 0.3 * (double)(d->evidence % 4) / 3.0;
+    default: return 0.0;
+    }
+}
+
+double sk_acceptance_of(const struct sk_acceptance *a, const struct sk_draft *d) {
+    if (d->kind >= SK_N_PROPOSERS || d->evidence >= SK_EVIDENCE_CLASSES) return 0.0;
+    return ((double)a->accepted[d->kind][d->evidence] + PRIOR_WEIGHT * prior_of(d)) / ((double)a->total[d->kind][d->evidence] + PRIOR_WEIGHT);
+}
+
+void sk_acceptance_observe(struct sk_acceptance *a, const struct sk_draft *d, bool accepted) {
+    if (d->kind >= SK_N_PROPOSERS || d->evidence >= SK_EVIDENCE_CLASSES) return;
+    float *yes = &a->accepted[d->kind][d->evidence], *all = &a->total[d->kind][d->evidence];
+    *yes = *yes * DECAY + (accepted ? 1.0f : 0.0f);
+    *all = *all * DECAY + 1.0f;
+}
+
+/* ---- choice -------------------------------------------------------------------------------------------- */
+
+/* A wider window must promise this much more than the narrower one: beliefs are noisy and the narrow one is safe. */
+static const double MARGIN = 1.02;
+
+size_t sk_goodput_width(const struct sk_acceptance *a, const struct sk_cost_model *c, const struct sk_draft *drafts, size_t n, size_t other_rows,
+                        double other_tokens) {
+    double reach = 1.0, tokens = other_tokens + 1.0;
+    double best = tokens / sk_cost_of(c, other_rows + 1);
+    size_t width = 0;
+    for (size_t k = 1; k <= n; k++) {
+        reach *= sk_acceptance_of(a, &drafts[k - 1]);
+        tokens += reach;
+        const double rate = tokens / sk_cost_of(c, other_rows + 1 + k);
+        if (rate > best * (width == 0 ? MARGIN : 1.0)) best = rate, width = k;
+        if (reach < 0.01) break;
+    }
+    return width;
+}
+
+void sk_adaptive_init(struct sk_adaptive_width *w, size_t min, size_t max) {
+    *w = (struct sk_adaptive_width){.now = 2 < max ? 2 : max, .min = min, .max = max};
+    if (w->now < min) w->now = min;
+}
+
+void sk_adaptive_observe(struct sk_adaptive_width *w, bool full_accept) {
+    if (full_accept)
+        w->now += w->now < w->max;
+    else
+        w->now -= w->now > w->min;
+}

@@ -1,0 +1,47 @@
+/* How wide a window should be: the learnt acceptance of drafts, the learnt cost of passes, and the width that gives most tokens per
+ * second. Pure arithmetic over what it is told. */
+#ifndef SK_SPECULATE_WIDTH_H
+#define SK_SPECULATE_WIDTH_H
+
+#include "speculate/proposal.h"
+
+/* ---- what a pass of n rows costs ----------------------------------------------------------------------- */
+
+/* seconds(n) = scale * shape[n]. The scale follows everything that makes all passes slower (a longer context, a busy machine), so that
+ * the cost of widths that are not used now stays comparable. */
+struct sk_cost_model {
+    double shape[SK_MAX_WINDOW + 1]; /* [rows]; 0 is unused */
+    bool measured[SK_MAX_WINDOW + 1];
+    double scale;
+};
+/* Starts from a guess: each further row costs a tenth of the first. */
+void sk_cost_init(struct sk_cost_model *c);
+/* A pass of `rows` rows took so long. */
+void sk_cost_observe(struct sk_cost_model *c, size_t rows, double seconds);
+double sk_cost_of(const struct sk_cost_model *c, size_t rows);
+
+/* ---- how often drafts are accepted --------------------------------------------------------------------- */
+
+/* Decayed counts by proposer and class of evidence. */
+struct sk_acceptance {
+    float accepted[SK_N_PROPOSERS][SK_EVIDENCE_CLASSES], total[SK_N_PROPOSERS][SK_EVIDENCE_CLASSES];
+};
+/* The chance that a draft is accepted if those before it were. */
+double sk_acceptance_of(const struct sk_acceptance *a, const struct sk_draft *d);
+void sk_acceptance_observe(struct sk_acceptance *a, const struct sk_draft *d, bool accepted);
+
+/* ---- the choice ---------------------------------------------------------------------------------------- */
+
+/* Drafts to verify, at most n, so that expected tokens per second of a batch are greatest: this window beside `other_rows` rows of
+ * others, which give `other_tokens`. 0 is a legal answer. */
+size_t sk_goodput_width(const struct sk_acceptance *a, const struct sk_cost_model *c, const struct sk_draft *drafts, size_t n, size_t other_rows,
+                        double other_tokens);
+
+/* Starts at min(2, max); one more after a full accept, one less after anything else. */
+struct sk_adaptive_width {
+    size_t now, min, max;
+};
+void sk_adaptive_init(struct sk_adaptive_width *w, size_t min, size_t max);
+void sk_adaptive_observe(struct sk_adaptive_width *w, bool full_accept);
+
+#endif
