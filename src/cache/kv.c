@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/memory.h"
 
@@ -115,4 +116,21 @@ bool sk_session_equal(const struct sk_session *a, const struct sk_session *b) {
         }
     }
     return true;
+}
+
+uint64_t sk_session_hash(const struct sk_session *s) {
+    const struct sk_kv_layout *l = &s->pool->layout;
+    uint64_t hash = s->position;
+    for (size_t p = 0; p < s->position; p += SK_TILE) {
+        const size_t n = s->position - p < SK_TILE ? s->position - p : SK_TILE;
+        uint16_t *page = s->pages[p / SK_TILE];
+        for (size_t layer = 0; layer < l->n_layers; layer++) {
+            for (size_t h = 0; h < l->n_kv_heads; h++) {
+                const uint16_t *k = sk_kv_keys(l, page, layer, h);
+                for (size_t d = 0; d < l->head_dim; d++) hash = XXH3_64bits_withSeed(k + d * SK_TILE, n * sizeof *k, hash);
+                hash = XXH3_64bits_withSeed(sk_kv_values(l, page, layer, h), n * l->head_dim_v * sizeof *k, hash);
+            }
+        }
+    }
+    return hash;
 }

@@ -33,4 +33,7 @@ sk_status sk_session_trim(struct sk_session *s, uint32_t position, struct sk_err
 /* Whether two sessions hold the same positions with the same bytes. */
 bool sk_session_equal(const struct sk_session *a, const struct sk_session *b);
 
+/* A hash (XXH3) of what a session holds: equal for sessions that are equal. */
+uint64_t sk_session_hash(const struct sk_session *s);
+
 #endif

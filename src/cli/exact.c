@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "commands.h"
+#include "exact_spec.h"
 #include "setup.h"
 
 enum { N_PROMPTS = 8, MAX_LANES = 8 };
@@ -237,20 +238,25 @@ static sk_status check_ways(struct exact *e, struct sk_error *err) {
 
 int command_exact(int argc, char **argv) {
     struct model_options mo = {0};
-    bool quick = false, quiet = false, help;
+    bool quick = false, quiet = false, spec = false, help;
     size_t n_new = 0, n_positional;
+    const char *workloads = NULL, *draft_model = NULL;
     const struct option options[] = {{"model", 'm', OPTION_STRING, &mo.model, "FILE", "the model, a GGUF file"},
                                      {"quick", 0, OPTION_FLAG, &quick, NULL, "fewer tokens"},
                                      {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "tokens to decode after each prompt (default 64; quick: 12)"},
+                                     {"spec", 0, OPTION_FLAG, &spec, NULL, "check speculation instead: every proposer, width, batch and chunk size"},
+                                     {"workloads", 0, OPTION_STRING, &workloads, "DIR", "with --spec: prompts from the *.jsonl there (default: built-in ones)"},
+                                     {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
                                      {"quiet", 'q', OPTION_FLAG, &quiet, NULL, "print the last line only"},
                                      {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &mo.allow_unknown_pretokenizer, NULL, "go on with an unknown pre-tokenizer, using gpt-2's"},
                                      {0}};
     struct sk_error err = {0};
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
-        options_help("exact -m MODEL [--quick]",
+        options_help("exact -m MODEL [--quick] [--spec]",
                      "Checks that the same prompts give the same bits however they are computed: prompt chunks, batches, threads,\n"
-                     "instruction sets, trims; at temperatures 0, 0.8 and 1.2. Exit status 1 if anything differs.",
+                     "instruction sets, trims; at temperatures 0, 0.8 and 1.2. With --spec: tokens, log-probabilities, finish reasons and\n"
+                     "session states of speculative decoding against plain decoding. Exit status 1 if anything differs.",
                      options);
         return 0;
     }
@@ -258,9 +264,17 @@ int command_exact(int argc, char **argv) {
     struct exact e = {.mo = &mo, .m = &m, .n_new = n_new ? n_new : quick ? 12 : 64, .quick = quick, .verbose = !quiet};
     sk_status st = SK_OK;
     if (e.n_new > 256) st = sk_fail(&err, SK_EINVAL, "--max-tokens is at most 256 here, not %zu", n_new);
-    if (!st && !(st = setup_file(&m, &mo, &err))) st = setup_tokenizer(&m, &mo, &err);
+    if (!st && spec) st = setup_engine(&m, &mo, &err);
+    if (!st && !spec && !(st = setup_file(&m, &mo, &err))) st = setup_tokenizer(&m, &mo, &err);
     for (size_t i = 0; i < N_PROMPTS && !st; i++) st = sk_tokenize(m.tokenizer, sk_str_of(prompt_texts[i]), true, false, &e.prompts[i], &err);
-    if (!st) st = check_ways(&e, &err);
+    if (!st && spec && workloads) st = setup_template(&m, NULL, &err);
+    if (!st && spec) {
+        const struct exact_spec_options so = {.workloads = workloads, .prompts = e.prompts, .n_prompts = N_PROMPTS, .draft_model = draft_model,
+                                              .n_new = n_new ? n_new : quick ? 14 : 48, .rounds = quick ? 1 : 4, .verbose = !quiet};
+        st = exact_spec(&m, &so, &e.n_compared, &e.n_differ, &err);
+    } else if (!st) {
+        st = check_ways(&e, &err);
+    }
     if (!st) printf("%zu compared, %zu differ\n", e.n_compared, e.n_differ);
     for (size_t i = 0; i < N_PROMPTS; i++) {
         sk_tokens_free(&e.prompts[i]);

@@ -12,7 +12,7 @@ size_t sk_default_positions(const struct sk_hparams *h) { return h->n_ctx_train 
 sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *o, struct sk_runtime **out, struct sk_error *err) {
     struct sk_runtime *rt = sk_calloc(1, sizeof *rt);
     if (!rt) return sk_fail_memory(err, sizeof *rt, "the runtime");
-    const size_t n_threads = o->n_threads ? o->n_threads : sk_physical_cores();
+    const size_t n_threads = o->pool ? sk_pool_threads(o->pool) : o->n_threads ? o->n_threads : sk_physical_cores();
     rt->max_rows = o->max_rows ? o->max_rows : DEFAULT_ROWS;
     rt->ops.kernels = o->isa ? sk_kernels_named(o->isa) : sk_kernels_best();
     sk_status st;
@@ -24,7 +24,9 @@ sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_opt
     if ((st = sk_model_plan(g, &load, &rt->model, err))) goto fail;
     rt->n_positions = o->n_positions ? o->n_positions : sk_default_positions(&rt->model->h);
     const struct sk_kv_layout layout = sk_model_kv_layout(rt->model);
-    if ((st = sk_pool_create(n_threads, &rt->pool, err))) goto fail;
+    rt->pool = o->pool;
+    if (!rt->pool && (st = sk_pool_create(n_threads, &rt->pool, err))) goto fail;
+    rt->owns_pool = !o->pool;
     rt->ops.pool = rt->pool;
     if ((st = sk_kv_pool_create(&layout, rt->n_positions, &rt->kv, err))) goto fail;
     if ((st = sk_workspace_create(rt->model, rt->max_rows, n_threads, &rt->ws, err))) goto fail;
@@ -48,7 +50,7 @@ void sk_runtime_free(struct sk_runtime *rt) {
     if (!rt) return;
     sk_workspace_free(rt->ws);
     sk_kv_pool_free(rt->kv);
-    sk_pool_destroy(rt->pool);
+    if (rt->owns_pool) sk_pool_destroy(rt->pool);
     if (rt->model) sk_region_free(rt->x, rt->max_rows * rt->model->h.n_embd * sizeof(float));
     sk_model_free(rt->model);
     free(rt->places);

@@ -10,6 +10,7 @@
 
 struct sk_runtime_options {
     size_t n_threads;   /* 0 = physical cores */
+    struct sk_pool *pool; /* threads to share, borrowed; NULL = own ones */
     size_t n_positions; /* of all sessions together; 0 = the model's context, at most 8192 */
     size_t max_rows;    /* rows in one pass; 0 = 512 */
     const char *isa;    /* kernel table by name; NULL = the fastest */
@@ -21,6 +22,7 @@ struct sk_runtime_options {
 struct sk_runtime {
     struct sk_model *model;
     struct sk_pool *pool;
+    bool owns_pool;
     struct sk_ops ops;
     struct sk_kv_pool *kv;
     struct sk_workspace *ws;

@@ -63,5 +63,8 @@ struct sk_proposer *sk_suffix_proposer_create(void); /* NULL when memory is shor
 struct sk_proposer *sk_cache_proposer_create(void);
 /* A text expected as output (copied), which is picked up again after a mismatch. The output starts at position n_prompt. */
 struct sk_proposer *sk_prediction_proposer_create(const int32_t *tokens, size_t n, size_t n_prompt);
+/* Knows the whole sequence (prompt and output, copied) and proposes its tokens, each true with probability `accuracy`. Counts as
+ * a plugin. For measurements and tests. */
+struct sk_proposer *sk_replay_proposer_create(const int32_t *tokens, size_t n, size_t n_vocab, double accuracy, uint64_t seed);
 
 #endif
