@@ -38,10 +38,14 @@ sk_status answer_run(struct model *m, struct sk_target_session *session, const s
     r.on_token = take_token;
     r.on_window = take_window;
     r.ctx = &sink;
-    if (spec && spec->on) r.speculation = &spec->options;
+    sk_status st = spec ? spec_fill_request(spec, &r, err) : SK_OK;
+    if (st) {
+        if (session) m->target->ops->close(m->target, session);
+        return st;
+    }
     interrupted = 0;
     struct sigaction handler = {.sa_handler = on_interrupt}, before;
-    const sk_status st = session ? sk_engine_add_to(m->engine, session, &r, &g, err) : sk_engine_add(m->engine, &r, &g, err);
+    st = session ? sk_engine_add_to(m->engine, session, &r, &g, err) : sk_engine_add(m->engine, &r, &g, err);
     if (st) return st;
     sigaction(SIGINT, &handler, &before);
     while (sk_engine_step(m->engine))
@@ -50,6 +54,7 @@ sk_status answer_run(struct model *m, struct sk_target_session *session, const s
     out->finish = g->finish;
     out->stats = g->stats;
     if (g->speculation) out->speculation = *sk_speculation_stats(g->speculation);
+    spec_report(&out->speculation);
     const struct sk_error failure = g->error;
     out->session = sk_engine_detach(m->engine, g);
     return out->finish == SK_FINISH_ERROR ? sk_fail(err, failure.status, "%s", failure.message) : SK_OK;

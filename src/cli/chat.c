@@ -301,6 +301,7 @@ int command_chat(int argc, char **argv) {
     sk_status st = setup_sampling(&c.so, bias, &err);
     if (!st) st = spec_prepare(&c.spec, &err);
     if (!st) st = setup_engine(&c.m, &mo, &err);
+    if (!st) st = spec_open(&c.spec, c.m.tokenizer, c.m.runtime, &err);
     if (!st) st = setup_template(&c.m, mo.template_file, &err);
     if (!st && !c.m.template) st = sk_fail(&err, SK_EINVAL, "'%s' has no chat template: --chat-template FILE gives one, and run --raw needs none", mo.model);
     if (!st) {

@@ -94,6 +94,7 @@ int command_run(int argc, char **argv) {
     if (!st) st = setup_sampling(&so, bias, &err);
     if (!st) st = spec_prepare(&spec, &err);
     if (!st) st = setup_engine(&m, &mo, &err);
+    if (!st) st = spec_open(&spec, m.tokenizer, m.runtime, &err);
     if (!st && !raw) st = setup_template(&m, mo.template_file, &err);
     if (!st) st = make_prompt(&m, prompt, system, raw, &tokens, &err);
     for (size_t i = 0; i < so.stops.n; i++) stops[i] = sk_str_of(so.stops.items[i]);

@@ -13,7 +13,8 @@ struct spec_options spec_defaults(void) {
 
 static sk_status add_proposer(struct spec_options *s, const char *name, size_t n, struct sk_error *err) {
     if (n > 7 && strncmp(name, "plugin:", 7) == 0) {
-        s->plugin = name + 7;
+        free(s->plugin);
+        if (!(s->plugin = strndup(name + 7, n - 7))) return sk_fail_memory(err, n, "a path");
         s->options.proposers |= 1u << SK_PLUGIN;
         return SK_OK;
     }
@@ -38,11 +39,6 @@ static sk_status read_proposers(struct spec_options *s, struct sk_error *err) {
         const size_t n = strcspn(p, ",");
         const sk_status st = add_proposer(s, p, n, err);
         if (st) return st;
-        if (s->plugin == p + 7) { /* the path ends at the comma */
-            char *path = strndup(s->plugin, n - 7);
-            if (!path) return sk_fail_memory(err, n, "a path");
-            s->plugin = path;
-        }
         p += n + (p[n] == ',');
     }
     return SK_OK;
@@ -87,6 +83,13 @@ sk_status spec_prepare(struct spec_options *s, struct sk_error *err) {
 void spec_finish(struct spec_options *s) {
     if (s->trace_file) fclose(s->trace_file);
     s->trace_file = NULL;
+    sk_plugin_close(s->opened_plugin);
+    sk_draft_model_close(s->opened_draft);
+    sk_tokens_free(&s->predicted);
+    free(s->plugin);
+    s->opened_plugin = NULL;
+    s->opened_draft = NULL;
+    s->plugin = NULL;
 }
 
 static json_t *draft_array(const struct sk_draft *drafts, size_t n) {
@@ -136,8 +139,8 @@ json_t *spec_json(const struct sk_speculation_stats *s) {
     for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
         if (!s->by[k].attempts && !s->by[k].proposed) continue;
         json_object_set_new(o, sk_proposer_name((enum sk_proposer_kind)k),
-                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "proposed", (json_int_t)s->by[k].proposed, "accepted", (json_int_t)s->by[k].accepted, "attempts",
-                                      (json_int_t)s->by[k].attempts, "hits", (json_int_t)s->by[k].hits, "invalid", (json_int_t)s->by[k].invalid, "off", (int)s->by[k].off, "seconds",
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "proposed", (json_int_t)s->by[k].proposed, "accepted", (json_int_t)s->by[k].accepted, "attempts",
+                                      (json_int_t)s->by[k].attempts, "hits", (json_int_t)s->by[k].hits, "invalid", (json_int_t)s->by[k].invalid, "failures", (json_int_t)s->by[k].failures, "off", (int)s->by[k].off, "seconds",
                                       s->by[k].seconds));
     }
     return o;
@@ -158,4 +161,41 @@ void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap) {
         n += m > 0 ? (size_t)m : 0;
     }
     if (n < cap) snprintf(out + n, cap - n, ", %llu passes saved", (unsigned long long)(s->committed > s->windows ? s->committed - s->windows : 0));
+}
+
+/* ---- proposers that need opening ----------------------------------------------------------------------- */
+
+sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer, const struct sk_runtime *rt, struct sk_error *err) {
+    struct sk_buf text = {0};
+    sk_status st = SK_OK;
+    if (!s->on) return SK_OK;
+    if ((s->options.proposers & (1u << SK_DRAFT)) && strcmp(s->proposers, "auto") != 0 && !s->draft_model)
+        return sk_fail(err, SK_EINVAL, "--spec draft needs a model to draft with: --draft-model FILE");
+    if (s->plugin) st = sk_plugin_open(s->plugin, s->plugin_timeout_ms, &s->opened_plugin, err);
+    if (!st && s->draft_model) st = sk_draft_model_open(s->draft_model, tokenizer, rt, &s->opened_draft, err);
+    if (!st && s->prediction && !(st = read_file(s->prediction, &text, err))) st = sk_tokenize(tokenizer, sk_buf_view(&text), false, false, &s->predicted, err);
+    sk_buf_free(&text);
+    return st;
+}
+
+sk_status spec_fill_request(struct spec_options *s, struct sk_request *r, struct sk_error *err) {
+    sk_status st = SK_OK;
+    if (!s->on) return SK_OK;
+    r->speculation = &s->options;
+    r->prediction = s->predicted.ids;
+    r->n_prediction = s->predicted.n;
+    r->proposers = s->instances;
+    r->n_proposers = 0;
+    if (s->opened_plugin && !(st = sk_plugin_proposer_create(s->opened_plugin, r->n_prompt, &s->instances[r->n_proposers], err))) r->n_proposers++;
+    if (!st && s->opened_draft && !(st = sk_draft_proposer_create(s->opened_draft, &r->sampling, s->draft_max, s->draft_min_probability, &s->instances[r->n_proposers], err))) r->n_proposers++;
+    for (size_t i = 0; st && i < r->n_proposers; i++) s->instances[i]->ops->destroy(s->instances[i]);
+    if (st) r->n_proposers = 0;
+    return st;
+}
+
+void spec_report(const struct sk_speculation_stats *s) {
+    for (size_t k = 0; k < SK_N_PROPOSERS; k++)
+        if (s->by[k].off)
+            fprintf(stderr, "skipstone: proposer %s was switched off after %llu failures and %llu proposals with tokens that do not exist\n", sk_proposer_name((enum sk_proposer_kind)k),
+                    (unsigned long long)s->by[k].failures, (unsigned long long)s->by[k].invalid);
 }

@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 
+#include "engine/draft_model.h"
 #include "engine/engine.h"
-#include "options.h"
+#include "engine/plugin.h"
+#include "setup.h"
 
 #include <jansson.h>
 
@@ -19,8 +21,13 @@ struct spec_options {
     /* Filled by spec_prepare. */
     struct sk_speculation_options options;
     bool on;
-    const char *plugin; /* path; NULL = none */
+    char *plugin; /* path; NULL = none */
     FILE *trace_file;
+    /* Filled by spec_open. */
+    struct sk_plugin *opened_plugin;
+    struct sk_draft_model *opened_draft;
+    struct sk_tokens predicted;
+    struct sk_proposer *instances[2]; /* on their way into a request */
 };
 struct spec_options spec_defaults(void);
 
@@ -44,7 +51,13 @@ struct spec_options spec_defaults(void);
 
 /* Reads the options' text into s->options and opens the trace. */
 sk_status spec_prepare(struct spec_options *s, struct sk_error *err);
+/* Opens the plugin, the draft model and the predicted text, where the options name them. */
+sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer, const struct sk_runtime *rt, struct sk_error *err);
+/* Gives a request its options and proposers. */
+sk_status spec_fill_request(struct spec_options *s, struct sk_request *r, struct sk_error *err);
 void spec_finish(struct spec_options *s);
+/* One line on stderr for each proposer that had to be switched off. */
+void spec_report(const struct sk_speculation_stats *s);
 
 /* One line of the trace. */
 void spec_trace_window(FILE *out, const struct sk_window_event *e);

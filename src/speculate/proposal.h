@@ -45,13 +45,15 @@ struct sk_receipt {
     double propose_s, verify_s, repair_s, total_s;
 };
 
+#define SK_PROPOSE_FAILED SIZE_MAX
+
 /* One instance serves one generation. */
 struct sk_proposer {
     const struct sk_proposer_ops *ops;
 };
 struct sk_proposer_ops {
     enum sk_proposer_kind kind;
-    /* Writes at most r->limit drafts and gives their number; 0 for nothing to say. */
+    /* Writes at most r->limit drafts and gives their number; 0 for nothing to say, SK_PROPOSE_FAILED if it could not do its work. */
     size_t (*propose)(struct sk_proposer *p, const struct sk_proposal_request *r, struct sk_draft *out);
     void (*observe)(struct sk_proposer *p, const struct sk_receipt *r); /* may be NULL */
     void (*destroy)(struct sk_proposer *p);

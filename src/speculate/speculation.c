@@ -99,13 +99,21 @@ size_t sk_speculation_mtp_wanted(const struct sk_speculation *s) {
     return may ? s->o.mtp_max : 0;
 }
 
-/* Drafts up to the first that is no token (R9). A proposer that does it again and again is switched off. */
+/* What a proposer does again and again, three times in a row, switches it off. */
+static void strike(struct sk_speculation *s, enum sk_proposer_kind kind) {
+    if (++s->strikes[kind] >= STRIKES) s->stats.by[kind].off = true;
+}
+
+/* Drafts up to the first that is no token (R9). */
 static size_t cut_at_invalid(struct sk_speculation *s, enum sk_proposer_kind kind, const struct sk_draft *drafts, size_t n) {
     size_t good = 0;
     while (good < n && drafts[good].token >= 0 && (size_t)drafts[good].token < s->n_vocab) good++;
-    if (good == n) return n;
+    if (good == n) {
+        if (n) s->strikes[kind] = 0;
+        return n;
+    }
     s->stats.by[kind].invalid++;
-    if (++s->strikes[kind] >= STRIKES) s->stats.by[kind].off = true;
+    strike(s, kind);
     return good;
 }
 
@@ -115,6 +123,12 @@ static size_t ask(struct sk_speculation *s, struct sk_proposer *p, const struct 
     const double start = next->now ? next->now(next->ctx) : 0.0;
     size_t n = p->ops->propose(p, r, out);
     if (next->now) s->stats.by[kind].seconds += next->now(next->ctx) - start;
+    if (n == SK_PROPOSE_FAILED) {
+        s->stats.by[kind].attempts++;
+        s->stats.by[kind].failures++;
+        strike(s, kind);
+        return 0;
+    }
     n = cut_at_invalid(s, kind, out, n < r->limit ? n : r->limit);
     for (size_t i = 0; i < n; i++) {
         out[i].kind = (uint8_t)kind;

@@ -26,7 +26,7 @@ struct sk_speculation_stats {
     struct {
         uint64_t attempts, hits; /* asked, and had something to say */
         uint64_t proposed, accepted;
-        uint64_t invalid; /* proposals with a token that does not exist */
+        uint64_t invalid, failures; /* proposals with a token that does not exist; calls that failed or took too long */
         bool off;         /* switched off for this generation */
         double seconds;
     } by[SK_N_PROPOSERS];
