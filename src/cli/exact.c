@@ -247,6 +247,8 @@ int command_exact(int argc, char **argv) {
                                      {"spec", 0, OPTION_FLAG, &spec, NULL, "check speculation instead: every proposer, width, batch and chunk size"},
                                      {"workloads", 0, OPTION_STRING, &workloads, "DIR", "with --spec: prompts from the *.jsonl there (default: built-in ones)"},
                                      {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
+                                     {"mtp", 0, OPTION_STRING, &mo.mtp_file, "FILE", "with --spec: a GGUF with a multi-token-prediction block"},
+                                     {"threads", 't', OPTION_SIZE, &mo.n_threads, "N", "with --spec: compute threads (default: physical cores)"},
                                      {"quiet", 'q', OPTION_FLAG, &quiet, NULL, "print the last line only"},
                                      {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &mo.allow_unknown_pretokenizer, NULL, "go on with an unknown pre-tokenizer, using gpt-2's"},
                                      {0}};

@@ -5,6 +5,7 @@
 
 #include "cache/kv.h"
 #include "commands.h"
+#include "models/mtp.h"
 #include "setup.h"
 
 struct type_count {
@@ -123,6 +124,9 @@ static void print_json(const struct sk_gguf *g, const struct type_count *types, 
     json_object_set_new(o, "parameters", json_integer((json_int_t)parameters(types, n_types)));
     json_object_set_new(o, "metadata_keys", json_integer((json_int_t)g->n_values));
     json_object_set_new(o, "tensor_types", by_type);
+    char fingerprint[17];
+    sk_model_fingerprint(g, fingerprint);
+    json_object_set_new(o, "fingerprint", json_string(fingerprint));
     json_object_set_new(o, "runnable", json_boolean(needs->known));
     if (needs->known) {
         json_object_set_new(o, "shape", shape_json(&needs->h));

@@ -39,9 +39,11 @@ sk_status setup_runtime(struct model *m, const struct model_options *o, struct s
     const uint64_t start = sk_now_ns();
     int percent = -1;
     const bool bar = isatty(STDERR_FILENO) && !o->quiet;
-    const struct sk_runtime_options options = {.n_threads = o->n_threads, .n_positions = o->context, .isa = o->isa,
+    sk_status st = o->mtp_file ? sk_gguf_open(o->mtp_file, &m->mtp, err) : SK_OK;
+    if (st) return st;
+    const struct sk_runtime_options options = {.n_threads = o->n_threads, .n_positions = o->context, .isa = o->isa, .mtp_file = m->mtp,
                                                .progress = bar ? show_progress : NULL, .progress_ctx = &percent};
-    const sk_status st = sk_runtime_create(m->gguf, &options, &m->runtime, err);
+    st = sk_runtime_create(m->gguf, &options, &m->runtime, err);
     m->load_s = sk_seconds_since(start);
     return st ? sk_fail_within(err, "%s", o->model) : SK_OK;
 }
@@ -73,6 +75,7 @@ void setup_free(struct model *m) {
     sk_template_free(m->template);
     sk_tokenizer_close(m->tokenizer);
     sk_gguf_close(m->gguf);
+    sk_gguf_close(m->mtp);
     *m = (struct model){0};
 }
 

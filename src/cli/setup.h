@@ -7,7 +7,7 @@
 #include "text/template.h"
 
 struct model_options {
-    const char *model, *isa, *template_file;
+    const char *model, *isa, *template_file, *mtp_file;
     size_t n_threads, context;
     bool allow_unknown_pretokenizer, quiet;
 };
@@ -18,7 +18,7 @@ struct sampling_options {
 };
 
 struct model {
-    struct sk_gguf *gguf;
+    struct sk_gguf *gguf, *mtp; /* mtp: a sidecar, or NULL */
     struct sk_tokenizer *tokenizer;
     struct sk_runtime *runtime;
     struct sk_target *target;
@@ -32,6 +32,7 @@ struct model {
     {"model", 'm', OPTION_STRING, &(o).model, "FILE", "the model, a GGUF file (of a split one, the first part)"},          \
     {"threads", 't', OPTION_SIZE, &(o).n_threads, "N", "compute threads (default: physical cores)"},                       \
     {"context", 'c', OPTION_SIZE, &(o).context, "N", "positions of context (default: the model's, at most 8192)"},         \
+    {"mtp", 0, OPTION_STRING, &(o).mtp_file, "FILE", "a GGUF with a multi-token-prediction block for this model"},         \
     {"isa", 0, OPTION_STRING, &(o).isa, "NAME", "kernels: scalar, avx2, avx512 (default: the fastest here)"},              \
     {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &(o).allow_unknown_pretokenizer, NULL, "go on with an unknown pre-tokenizer, using gpt-2's"}
 

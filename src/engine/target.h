@@ -23,6 +23,7 @@ struct sk_window {
     uint32_t start;
     size_t n_rows, n_committed;
     bool predict, wants_logprobs;
+    bool keeps_drafts;    /* the model's own head follows this session; a window without this ends that */
     size_t drafts_wanted; /* by the model's own head, for after the last prediction; 0 = none */
     float draft_min_probability;
     const struct sk_sampling_params *sampling; /* borrowed until the result */

@@ -32,7 +32,8 @@ static void make_window(struct sk_engine *e, struct sk_generation *g, size_t row
     struct sk_window *w = &b->windows[b->n];
     *w = (struct sk_window){.id = g->window_id = ++e->next_id, .session = g->session, .sequence = g->tokens, .start = e->target->ops->position(e->target, g->session),
                             .n_rows = rows + g->n_drafts, .n_committed = rows, .predict = last, .wants_logprobs = g->request.wants_logprobs, .sampling = &g->request.sampling};
-    if (g->speculation && last) w->drafts_wanted = sk_speculation_mtp_wanted(g->speculation);
+    w->keeps_drafts = g->speculation && (g->request.speculation->proposers & (1u << SK_MTP));
+    if (w->keeps_drafts && last) w->drafts_wanted = sk_speculation_mtp_wanted(g->speculation);
     if (g->request.speculation) w->draft_min_probability = g->request.speculation->mtp_min_probability;
     b->owners[b->n++] = g;
     b->n_rows += w->n_rows;

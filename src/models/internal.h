@@ -12,12 +12,17 @@ struct sk_architecture {
     sk_status (*plan_layer)(struct sk_model *m, uint32_t layer, struct sk_layer *l, struct sk_error *err);
     /* x += attention; x += feed-forward, for all rows of the workspace's batch. */
     void (*layer)(const struct sk_model *m, const struct sk_layer *l, size_t kv_layer, struct sk_workspace *ws);
+    bool mtp_hidden_after_norm; /* an MTP block takes hidden states after the output norm, unless its file says otherwise */
 };
 
 /* NULL if no such family is known. */
 const struct sk_architecture *sk_architecture_named(struct sk_str name);
 /* All names, separated by ", ". */
 const char *sk_architecture_names(void);
+
+/* A model of the one layer after the target's last, for an MTP block from `g`: same hyperparameters and rotary table, nothing planned yet. */
+sk_status sk_model_create_block(const struct sk_model *target, const struct sk_gguf *g, struct sk_model **out, struct sk_error *err);
+size_t sk_model_planned_bytes(const struct sk_model *m);
 
 /* Requests. Names are printf patterns for the layer number ("blk.%u.attn_q.weight"). A missing optional tensor leaves the
  * target empty; a missing required one, or one of another shape or type, is an error. */

@@ -87,4 +87,4 @@ static void layer(const struct sk_model *m, const struct sk_layer *l, size_t kv_
     feed_forward(m, l, ws);
 }
 
-const struct sk_architecture sk_architecture_llama = {"llama", hparams, plan_layer, layer};
+const struct sk_architecture sk_architecture_llama = {"llama", hparams, plan_layer, layer, .mtp_hidden_after_norm = true};

@@ -151,6 +151,7 @@ static sk_status read_hparams(struct sk_model *m, struct sk_error *err) {
     struct keys k = {.g = m->gguf, .arch = m->arch->name, .err = err};
     h->n_ctx_train = need_u32(&k, "context_length", 1u << 28);
     h->n_layers = need_u32(&k, "block_count", 4096);
+    const uint32_t n_mtp = get_u32(&k, "nextn_predict_layers", 0); /* the last blocks of the file are MTP blocks (mtp.h) */
     h->n_embd = need_u32(&k, "embedding_length", 1u << 20);
     h->n_ff = need_u32(&k, "feed_forward_length", 1u << 22);
     h->n_heads = need_u32(&k, "attention.head_count", 4096);
@@ -160,6 +161,8 @@ static sk_status read_hparams(struct sk_model *m, struct sk_error *err) {
     h->norm_eps = get_f32(&k, "attention.layer_norm_rms_epsilon", 1e-5f);
     if (!k.status) read_rope(&k, h);
     if (k.status) return k.status;
+    if (n_mtp >= h->n_layers) return sk_fail(err, SK_EFORMAT, "%u MTP blocks (nextn_predict_layers) leave none of the %u blocks", n_mtp, h->n_layers);
+    h->n_layers -= n_mtp;
     if (h->n_kv_heads == 0 || h->head_dim == 0 || h->head_dim_v == 0) return sk_fail(err, SK_EFORMAT, "the attention heads of this model have no dimensions");
     h->attention_scale = get_f32(&k, "attention.scale", 1.0f / sqrtf((float)h->head_dim));
     if (k.status) return k.status;
@@ -226,6 +229,26 @@ sk_status sk_model_plan(const struct sk_gguf *g, const struct sk_load_options *o
 fail:
     sk_model_free(m);
     return st;
+}
+
+size_t sk_model_planned_bytes(const struct sk_model *m) { return m->plan->region_bytes; }
+
+sk_status sk_model_create_block(const struct sk_model *target, const struct sk_gguf *g, struct sk_model **out, struct sk_error *err) {
+    const size_t n_pairs = target->h.n_rot / 2;
+    struct sk_model *m = sk_calloc(1, sizeof *m);
+    if (!m) return sk_fail_memory(err, sizeof *m, "an MTP block");
+    *m = (struct sk_model){.arch = target->arch, .gguf = g, .h = target->h, .first_layer = target->h.n_layers, .last_layer = target->h.n_layers + 1, .embedding = target->embedding,
+                           .rope_magnitude = target->rope_magnitude};
+    m->plan = sk_calloc(1, sizeof *m->plan);
+    m->layers = sk_calloc(1, sizeof *m->layers);
+    m->rope_frequencies = sk_calloc(n_pairs, sizeof *m->rope_frequencies);
+    if (!m->plan || !m->layers || !m->rope_frequencies) {
+        sk_model_free(m);
+        return sk_fail_memory(err, sizeof *m, "an MTP block");
+    }
+    for (size_t i = 0; i < n_pairs; i++) m->rope_frequencies[i] = target->rope_frequencies[i];
+    *out = m;
+    return SK_OK;
 }
 
 sk_status sk_model_fill(struct sk_model *m, const struct sk_load_options *options, struct sk_pool *pool, struct sk_error *err) {

@@ -2,12 +2,22 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
-enum { DEFAULT_ROWS = 512, DEFAULT_POSITIONS = 8192 };
+enum { DEFAULT_ROWS = 512, DEFAULT_POSITIONS = 8192, MTP_ROWS = 64 };
 
 size_t sk_default_positions(const struct sk_hparams *h) { return h->n_ctx_train < DEFAULT_POSITIONS ? h->n_ctx_train : DEFAULT_POSITIONS; }
+
+static sk_status add_mtp(struct sk_runtime *rt, const struct sk_runtime_options *o, struct sk_error *err) {
+    const bool in_file = rt->model->last_layer == rt->model->h.n_layers && sk_mtp_in_file(rt->model);
+    if (o->without_mtp || (!o->mtp_file && !in_file)) return SK_OK;
+    const sk_status st = sk_mtp_create(rt->model, o->mtp_file ? o->mtp_file : rt->model->gguf, rt->pool, MTP_ROWS, &rt->mtp, err);
+    if (st) return st;
+    const struct sk_kv_layout layout = sk_mtp_kv_layout(rt->mtp);
+    return sk_kv_pool_create(&layout, rt->n_positions + SK_TILE, &rt->mtp_kv, err); /* drafts stand a few positions ahead */
+}
 
 sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *o, struct sk_runtime **out, struct sk_error *err) {
     struct sk_runtime *rt = sk_calloc(1, sizeof *rt);
@@ -39,6 +49,7 @@ sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_opt
         goto fail;
     }
     if ((st = sk_model_fill(rt->model, &load, rt->pool, err))) goto fail;
+    if ((st = add_mtp(rt, o, err))) goto fail;
     *out = rt;
     return SK_OK;
 fail:
@@ -48,6 +59,8 @@ fail:
 
 void sk_runtime_free(struct sk_runtime *rt) {
     if (!rt) return;
+    sk_mtp_free(rt->mtp);
+    sk_kv_pool_free(rt->mtp_kv);
     sk_workspace_free(rt->ws);
     sk_kv_pool_free(rt->kv);
     if (rt->owns_pool) sk_pool_destroy(rt->pool);
@@ -85,16 +98,64 @@ static void run_pass(struct sk_runtime *rt, const struct sk_row *rows, size_t n,
                                           .n_outputs = *n_outputs, .logits = logits});
 }
 
-sk_status sk_runtime_run(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, struct sk_error *err) {
+/* Hidden states of the pass that just ran, as the MTP block takes them. */
+static void keep_hidden(struct sk_runtime *rt, size_t n, float *hidden) {
+    const size_t n_embd = rt->model->h.n_embd;
+    if (rt->mtp && rt->mtp->hidden_after_norm)
+        sk_op_rms_norm(&rt->ops, rt->x, rt->model->output_norm, rt->model->h.norm_eps, n, n_embd, hidden);
+    else
+        memcpy(hidden, rt->x, n * n_embd * sizeof *hidden);
+}
+
+sk_status sk_runtime_run_hidden(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, float *hidden, struct sk_error *err) {
     size_t admitted;
     const sk_status st = admit(rt, rows, n, &admitted, err);
     for (size_t i = 0; i < admitted; i++) rows[i].session->position--;
     if (st) return st;
     const size_t stride = sk_model_logits_stride(rt->model);
     for (size_t i = 0; i < n; i += rt->max_rows) {
+        const size_t rows_now = n - i < rt->max_rows ? n - i : rt->max_rows;
         size_t n_outputs;
-        run_pass(rt, rows + i, n - i < rt->max_rows ? n - i : rt->max_rows, logits, &n_outputs);
+        run_pass(rt, rows + i, rows_now, logits, &n_outputs);
+        if (hidden) keep_hidden(rt, rows_now, hidden + i * rt->model->h.n_embd);
         if (logits) logits += n_outputs * stride;
+    }
+    return SK_OK;
+}
+
+sk_status sk_runtime_run(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, struct sk_error *err) {
+    return sk_runtime_run_hidden(rt, rows, n, logits, NULL, err);
+}
+
+/* ---- the MTP block ------------------------------------------------------------------------------------- */
+
+static sk_status run_mtp_pass(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits, size_t *n_outputs, struct sk_error *err) {
+    const float *hidden[MTP_ROWS];
+    *n_outputs = 0;
+    for (size_t i = 0; i < n; i++) {
+        const sk_status st = sk_session_reserve(rows[i].session, (size_t)rows[i].session->position + 1, err);
+        if (st) {
+            while (i--) rows[i].session->position--;
+            return st;
+        }
+        rt->places[i] = (struct sk_row_place){.position = rows[i].session->position++};
+        rt->tokens[i] = rows[i].token;
+        hidden[i] = rows[i].hidden;
+        if (rows[i].wants_logits) rt->outputs[(*n_outputs)++] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < n; i++) rt->places[i].pages = rows[i].session->pages; /* which have stopped moving */
+    sk_mtp_run(rt->mtp, &rt->ops,
+               &(struct sk_mtp_forward){.rows = n, .places = rt->places, .tokens = rt->tokens, .hidden = hidden, .y = y, .outputs = rt->outputs, .n_outputs = *n_outputs, .logits = logits});
+    return SK_OK;
+}
+
+sk_status sk_runtime_run_mtp(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits, struct sk_error *err) {
+    const size_t most = rt->max_rows < MTP_ROWS ? rt->max_rows : MTP_ROWS;
+    for (size_t i = 0; i < n; i += most) {
+        size_t n_outputs;
+        const sk_status st = run_mtp_pass(rt, rows + i, n - i < most ? n - i : most, y + i * rt->model->h.n_embd, logits, &n_outputs, err);
+        if (st) return st;
+        if (logits) logits += n_outputs * sk_mtp_logits_stride(rt->mtp);
     }
     return SK_OK;
 }

@@ -6,7 +6,7 @@
 #define SK_RUNTIME_H
 
 #include "cache/kv.h"
-#include "models/model.h"
+#include "models/mtp.h"
 
 struct sk_runtime_options {
     size_t n_threads;   /* 0 = physical cores */
@@ -14,6 +14,8 @@ struct sk_runtime_options {
     size_t n_positions; /* of all sessions together; 0 = the model's context, at most 8192 */
     size_t max_rows;    /* rows in one pass; 0 = 512 */
     const char *isa;    /* kernel table by name; NULL = the fastest */
+    const struct sk_gguf *mtp_file; /* a sidecar with an MTP block, borrowed; NULL = the block in the model's file, if it has one */
+    bool without_mtp;
     uint32_t first_layer, last_layer;
     void (*progress)(void *ctx, double fraction); /* while loading; may be NULL */
     void *progress_ctx;
@@ -31,6 +33,8 @@ struct sk_runtime {
     struct sk_row_place *places;
     int32_t *tokens;
     uint32_t *outputs;
+    struct sk_mtp *mtp; /* NULL if there is none */
+    struct sk_kv_pool *mtp_kv;
 };
 
 /* Positions a runtime makes room for unless told: the model's context, at most 8192. */
@@ -51,5 +55,18 @@ struct sk_row {
  * logits[i * stride], i counting only those rows, stride = sk_model_logits_stride. On failure no session has changed
  * its position. `logits` may be NULL if no row wants any. */
 sk_status sk_runtime_run(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, struct sk_error *err);
+/* The same, and hidden[i] gets row i's final hidden state as the MTP block takes it, [n][n_embd]. */
+sk_status sk_runtime_run_hidden(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, float *hidden, struct sk_error *err);
+
+/* One pair of the MTP block: the token at the session's next position, and the hidden state of the position before. */
+struct sk_mtp_row {
+    struct sk_session *session; /* of rt->mtp_kv */
+    int32_t token;
+    const float *hidden;
+    bool wants_logits;
+};
+/* Runs n rows through the MTP block. y [n][n_embd] gets its output, to be chained. Logits as in sk_runtime_run, with
+ * sk_mtp_logits_stride. */
+sk_status sk_runtime_run_mtp(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits, struct sk_error *err);
 
 #endif

@@ -91,6 +91,16 @@ double sk_log_sum_exp(const float *logits, size_t n) {
     return max + sk_log(sum);
 }
 
+double sk_probability_estimate(const float *logits, size_t n, int32_t token) {
+    static const float NEAR = 12.0f;
+    float max = -INFINITY;
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) max = logits[i] > max ? logits[i] : max;
+    for (size_t i = 0; i < n; i++)
+        if (logits[i] > max - NEAR) sum += sk_exp((double)logits[i] - max);
+    return sum > 0.0 ? sk_exp((double)logits[token] - max) / sum : 0.0;
+}
+
 static int32_t most_likely(const float *logits, size_t n) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)

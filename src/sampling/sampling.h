@@ -56,6 +56,9 @@ int32_t sk_sample(struct sk_sampler *s, const struct sk_sampling_params *p, cons
 /* log(sum of e^logit), the denominator of a log-probability. */
 double sk_log_sum_exp(const float *logits, size_t n);
 
+/* About the token's probability at temperature 1: what lies far below the greatest logit is left out of the sum. */
+double sk_probability_estimate(const float *logits, size_t n, int32_t token);
+
 /* The noise itself: standard Gumbel, a pure function of its arguments. */
 double sk_gumbel_noise(uint64_t seed, uint64_t position, uint32_t token);
 

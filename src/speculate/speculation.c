@@ -95,7 +95,7 @@ void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *d
 }
 
 size_t sk_speculation_mtp_wanted(const struct sk_speculation *s) {
-    const bool may = (s->o.proposers & (1u << SK_MTP)) && !s->stats.by[SK_MTP].off && s->cooldown == 0 && s->n_buffer == 0;
+    const bool may = (s->o.proposers & (1u << SK_MTP)) && !s->stats.by[SK_MTP].off && s->cooldown == 0 && sk_speculation_buffered(s) == 0;
     return may ? s->o.mtp_max : 0;
 }
 

@@ -152,4 +152,5 @@ def main():
     build("llama3", out, rope=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64), seed=8)
 
 
-main()
+if __name__ == "__main__":
+    main()
