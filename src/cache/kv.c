@@ -8,6 +8,7 @@
 
 struct sk_kv_pool {
     struct sk_kv_layout layout;
+    struct sk_recurrent_layout recurrent; /* n_layers 0: none */
     size_t page_bytes, max_pages;
     size_t n_allocated; /* pages that exist, in sessions or free */
     uint16_t **free_pages;
@@ -34,6 +35,8 @@ sk_status sk_kv_pool_create(const struct sk_kv_layout *layout, size_t n_position
     *out = pool;
     return SK_OK;
 }
+
+void sk_kv_pool_set_recurrent(struct sk_kv_pool *pool, const struct sk_recurrent_layout *layout) { pool->recurrent = *layout; }
 
 void sk_kv_pool_free(struct sk_kv_pool *pool) {
     if (!pool) return;
@@ -63,6 +66,10 @@ sk_status sk_session_open(struct sk_kv_pool *pool, struct sk_session **out, stru
     struct sk_session *s = sk_calloc(1, sizeof *s);
     if (!s) return sk_fail_memory(err, sizeof *s, "a session");
     s->pool = pool;
+    if (pool->recurrent.n_layers && !(s->recurrent = sk_recurrent_create(&pool->recurrent))) {
+        free(s);
+        return sk_fail_memory(err, sizeof *s, "a session");
+    }
     *out = s;
     return SK_OK;
 }
@@ -70,12 +77,17 @@ sk_status sk_session_open(struct sk_kv_pool *pool, struct sk_session **out, stru
 void sk_session_close(struct sk_session *s) {
     if (!s) return;
     give_pages_back(s, 0);
+    sk_recurrent_free(s->recurrent);
     free(s->pages);
     free(s);
 }
 
 sk_status sk_session_reserve(struct sk_session *s, size_t n_positions, struct sk_error *err) {
     const size_t need = n_positions / SK_TILE + (n_positions % SK_TILE != 0), had = s->n_pages;
+    if (s->recurrent) {
+        const sk_status st = sk_recurrent_reserve(s->recurrent, n_positions, err);
+        if (st) return st;
+    }
     if (need <= had) return SK_OK;
     if (need - had > pages_left(s->pool))
         return sk_fail(err, SK_ENOMEM, "the key-value cache is full: %zu more positions (%zu bytes) are needed and %zu are free; a larger context (-c) makes room",
@@ -95,6 +107,10 @@ sk_status sk_session_reserve(struct sk_session *s, size_t n_positions, struct sk
 sk_status sk_session_trim(struct sk_session *s, uint32_t position, struct sk_error *err) {
     if (position > s->position)
         return sk_fail(err, SK_EINVAL, "a session at position %u cannot be trimmed to %u", s->position, position);
+    if (s->recurrent) {
+        const sk_status st = sk_recurrent_trim(s->recurrent, s->position, position, err);
+        if (st) return st;
+    }
     s->position = position;
     give_pages_back(s, position / SK_TILE + (position % SK_TILE != 0));
     return SK_OK;
@@ -102,6 +118,7 @@ sk_status sk_session_trim(struct sk_session *s, uint32_t position, struct sk_err
 
 bool sk_session_equal(const struct sk_session *a, const struct sk_session *b) {
     if (a->position != b->position) return false;
+    if (a->recurrent && sk_recurrent_hash(a->recurrent, 0) != sk_recurrent_hash(b->recurrent, 0)) return false;
     const struct sk_kv_layout *l = &a->pool->layout;
     for (size_t p = 0; p < a->position; p += SK_TILE) {
         const size_t n = a->position - p < SK_TILE ? a->position - p : SK_TILE;
@@ -132,5 +149,5 @@ uint64_t sk_session_hash(const struct sk_session *s) {
             }
         }
     }
-    return hash;
+    return s->recurrent ? sk_recurrent_hash(s->recurrent, hash) : hash;
 }

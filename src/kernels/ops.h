@@ -47,10 +47,21 @@ void sk_op_add(const struct sk_ops *ops, float *x, const float *y, size_t stride
 /* x[row] += bias; rows `stride` apart. */
 void sk_op_add_bias(const struct sk_ops *ops, float *x, const float *bias, size_t stride, size_t rows, size_t n);
 
+/* What a layer with a running state steps: n_state floats, by n_input floats for each position. */
+struct sk_recurrent_kind {
+    size_t n_state, n_input;
+    void (*step)(const void *ctx, float *state, const float *input);
+    const void *ctx;
+};
+struct sk_recurrent; /* of a session: cache/recurrent.h */
+
 /* Where each row of a batch stands. */
 struct sk_row_place {
     uint32_t position;
     uint16_t *const *pages; /* of the row's session: page i holds positions [i * SK_TILE, …) */
+    struct sk_recurrent *recurrent; /* NULL for models without running states */
+    /* Steps one layer's state with this row's input, and gives the state after it. Rows of a session come in position order. */
+    float *(*advance)(struct sk_recurrent *r, size_t layer, const float *input);
 };
 
 /* Rotary angles of a batch: cos and sin [rows][n_pairs]. */

@@ -12,9 +12,12 @@ struct sk_architecture {
     sk_status (*plan_layer)(struct sk_model *m, uint32_t layer, struct sk_layer *l, struct sk_error *err);
     /* x += attention; x += feed-forward, for all rows of the workspace's batch. */
     void (*layer)(const struct sk_model *m, const struct sk_layer *l, size_t kv_layer, struct sk_workspace *ws);
+    /* Says what a layer keeps from position to position; NULL for families without running states. Called when weights are in place. */
+    void (*recurrent)(const struct sk_model *m, const struct sk_layer *l, struct sk_recurrent_kind *out);
     bool mtp_hidden_after_norm; /* an MTP block takes hidden states after the output norm, unless its file says otherwise */
 };
 
+extern const struct sk_architecture sk_architecture_llama, sk_architecture_toy;
 /* NULL if no such family is known. */
 const struct sk_architecture *sk_architecture_named(struct sk_str name);
 /* All names, separated by ", ". */

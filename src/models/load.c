@@ -273,6 +273,10 @@ sk_status sk_model_fill(struct sk_model *m, const struct sk_load_options *option
         if (options && options->progress) options->progress(options->progress_ctx, (double)at / (double)plan->region_bytes);
     }
     sk_gguf_forget_data(m->gguf);
+    if (!m->arch->recurrent) return SK_OK;
+    const size_t n_layers = m->last_layer - m->first_layer;
+    if (!(m->recurrent = sk_calloc(n_layers, sizeof *m->recurrent))) return sk_fail_memory(err, n_layers * sizeof *m->recurrent, "the layers");
+    for (size_t i = 0; i < n_layers; i++) m->arch->recurrent(m, &m->layers[i], &m->recurrent[i]);
     return SK_OK;
 }
 
@@ -284,6 +288,7 @@ void sk_model_free(struct sk_model *m) {
     }
     free(m->plan);
     free(m->layers);
+    free(m->recurrent);
     free(m->rope_frequencies);
     free(m);
 }

@@ -28,6 +28,7 @@ struct sk_hparams {
 struct sk_layer {
     float *attn_norm, *ffn_norm;
     struct sk_weight q, k, v, o, gate, up, down;
+    float *state_norm, *state_decay, *state_mix;
     float *q_bias, *k_bias, *v_bias, *o_bias, *gate_bias, *up_bias, *down_bias;
 };
 
@@ -44,6 +45,7 @@ struct sk_model {
     struct sk_weight output;
     double *rope_frequencies; /* [n_rot / 2], scaling applied */
     float rope_magnitude;     /* cos and sin are multiplied by this */
+    struct sk_recurrent_kind *recurrent; /* [layers here]; NULL for families without running states */
     size_t weight_bytes;      /* of panels and vectors in memory */
     struct sk_plan *plan;     /* private to load.c */
 };

@@ -50,6 +50,8 @@ sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_opt
     }
     if ((st = sk_model_fill(rt->model, &load, rt->pool, err))) goto fail;
     if ((st = add_mtp(rt, o, err))) goto fail;
+    if (rt->model->recurrent)
+        sk_kv_pool_set_recurrent(rt->kv, &(struct sk_recurrent_layout){rt->model->recurrent, rt->model->last_layer - rt->model->first_layer});
     *out = rt;
     return SK_OK;
 fail:
@@ -88,7 +90,8 @@ static sk_status admit(struct sk_runtime *rt, const struct sk_row *rows, size_t 
 static void run_pass(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, size_t *n_outputs) {
     *n_outputs = 0;
     for (size_t i = 0; i < n; i++) {
-        rt->places[i] = (struct sk_row_place){rows[i].session->position++, rows[i].session->pages};
+        const struct sk_session *s = rows[i].session;
+        rt->places[i] = (struct sk_row_place){rows[i].session->position++, s->pages, s->recurrent, sk_recurrent_advance};
         rt->tokens[i] = rows[i].token;
         if (rows[i].wants_logits) rt->outputs[(*n_outputs)++] = (uint32_t)i;
     }
