@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "bench_spec.h"
 #include "commands.h"
 #include "setup.h"
 
@@ -161,8 +162,16 @@ static void print_json(const struct model *m, const struct figures *f) {
 int command_bench(int argc, char **argv) {
     struct model_options mo = {0};
     size_t repeats = 15, n_positional;
-    bool json = false, help;
-    const struct option options[] = {{"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
+    bool json = false, spec = false, curve = false, help;
+    size_t n_new = 128, n_prompts = SIZE_MAX;
+    const char *workloads = "bench/workloads", *draft_model = NULL;
+    const struct option options[] = {{"spec", 0, OPTION_FLAG, &spec, NULL, "measure workloads plainly and with each proposer instead"},
+                                     {"spec-curve", 0, OPTION_FLAG, &curve, NULL, "measure the gain against the accuracy of drafts instead"},
+                                     {"workloads", 0, OPTION_STRING, &workloads, "DIR", "with --spec: prompts from the *.jsonl there (default bench/workloads)"},
+                                     {"prompts", 0, OPTION_SIZE, &n_prompts, "N", "with --spec: at most so many of each (default: all)"},
+                                     {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "with --spec: tokens per answer (default 128)"},
+                                     {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
+                                     {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
                                      {"repeats", 'r', OPTION_SIZE, &repeats, "N", "passes per figure, of which the median counts (default 15)"},
                                      MODEL_OPTIONS(mo),
                                      {0}};
@@ -176,6 +185,12 @@ int command_bench(int argc, char **argv) {
     struct figures figures = {0};
     sk_status st = SK_OK;
     mo.quiet = json;
+    if (spec || curve) {
+        const struct bench_spec_options bo = {workloads, draft_model, n_prompts, n_new, json, curve};
+        if (!(st = setup_engine(&m, &mo, &err))) st = bench_spec(&m, &bo, &err);
+        setup_free(&m);
+        return st ? fail_command(&err) : 0;
+    }
     if (!mo.context) mo.context = 1024;
     if (repeats < 1 || repeats > 64) st = sk_fail(&err, SK_EINVAL, "--repeats must be from 1 to 64, not %zu", repeats);
     if (!st && mo.context < PREFILL_MAX + DEPTH) st = sk_fail(&err, SK_EINVAL, "--context must be at least %d here, not %zu", PREFILL_MAX + DEPTH, mo.context);

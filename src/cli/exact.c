@@ -271,7 +271,7 @@ int command_exact(int argc, char **argv) {
     for (size_t i = 0; i < N_PROMPTS && !st; i++) st = sk_tokenize(m.tokenizer, sk_str_of(prompt_texts[i]), true, false, &e.prompts[i], &err);
     if (!st && spec && workloads) st = setup_template(&m, NULL, &err);
     if (!st && spec) {
-        const struct exact_spec_options so = {.workloads = workloads, .prompts = e.prompts, .n_prompts = N_PROMPTS, .draft_model = draft_model,
+        const struct exact_spec_options so = {.workloads = workloads, .max_prompts = quick ? 2 : SIZE_MAX, .prompts = e.prompts, .n_prompts = N_PROMPTS, .draft_model = draft_model,
                                               .n_new = n_new ? n_new : quick ? 14 : 48, .rounds = quick ? 1 : 4, .verbose = !quiet};
         st = exact_spec(&m, &so, &e.n_compared, &e.n_differ, &err);
     } else if (!st) {

@@ -248,12 +248,12 @@ sk_status exact_spec(struct model *m, const struct exact_spec_options *o, size_t
     struct spec_run r = {.m = m, .o = o};
     struct workloads w = {0};
     size_t cap = 0;
-    sk_status st = o->workloads ? workloads_load(o->workloads, m, 160, &w, err) : SK_OK;
+    sk_status st = o->workloads ? workloads_load(o->workloads, m, o->max_prompts, 160, &w, err) : SK_OK;
     const size_t n_given = o->workloads ? 0 : o->n_prompts;
     for (size_t i = 0; i < w.n && !st; i++)
         for (size_t k = 0; k < w.items[i].n && !st; k++) {
             if (!sk_grow(&r.prompts, &cap, r.n_prompts + 1, sizeof *r.prompts)) st = sk_fail_memory(err, 64, "prompts");
-            if (!st) r.prompts[r.n_prompts++] = w.items[i].prompts[k];
+            if (!st) r.prompts[r.n_prompts++] = w.items[i].prompts[k].tokens;
         }
     for (size_t i = 0; i < n_given && !st; i++) {
         if (!sk_grow(&r.prompts, &cap, r.n_prompts + 1, sizeof *r.prompts)) st = sk_fail_memory(err, 64, "prompts");

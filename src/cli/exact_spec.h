@@ -6,6 +6,7 @@
 
 struct exact_spec_options {
     const char *workloads;   /* a folder; NULL = the prompts given */
+    size_t max_prompts;      /* of each workload */
     const struct sk_tokens *prompts;
     size_t n_prompts;
     const char *draft_model; /* may be NULL */

@@ -7,9 +7,8 @@
 
 #include "base/memory.h"
 
-static sk_status tokens_of(const struct model *m, const struct workload *w, json_t *prompt, struct sk_tokens *out, struct sk_error *err) {
-    const bool as_it_is = !m->template || strcmp(w->name, "list") == 0 || strcmp(w->name, "random") == 0;
-    if (as_it_is) return tokenize_prompt(m, (struct sk_str){json_string_value(prompt), json_string_length(prompt)}, false, out, err);
+static sk_status tokens_of(const struct model *m, bool raw, json_t *prompt, struct sk_tokens *out, struct sk_error *err) {
+    if (raw || !m->template) return tokenize_prompt(m, (struct sk_str){json_string_value(prompt), json_string_length(prompt)}, false, out, err);
     struct sk_buf text = {0};
     json_t *messages = json_pack("[{s:s, s:O}]", "role", "user", "content", prompt);
     sk_status st = render_messages(m, messages, NULL, true, &text, err);
@@ -26,9 +25,10 @@ static sk_status add_line(struct workload *w, const struct model *m, struct sk_s
     if (!json_is_string(prompt)) st = sk_fail(err, SK_EFORMAT, "line %zu of workload '%s' is no object with a \"prompt\"", w->n + 1, w->name);
     if (!st && !sk_grow(&w->prompts, &w->cap, w->n + 1, sizeof *w->prompts)) st = sk_fail_memory(err, line.n, "a workload");
     if (!st) {
-        struct sk_tokens *t = &w->prompts[w->n++];
-        *t = (struct sk_tokens){0};
-        st = tokens_of(m, w, prompt, t, err);
+        struct workload_prompt *p = &w->prompts[w->n++];
+        struct sk_tokens *t = &p->tokens;
+        *p = (struct workload_prompt){.temperature = (float)json_number_value(json_object_get(o, "temperature"))};
+        st = tokens_of(m, json_is_true(json_object_get(o, "raw")), prompt, t, err);
         if (t->n > max_tokens) { /* the end of a chat prompt opens the answer: the middle can be missed */
             const size_t tail = max_tokens / 2;
             memmove(t->ids + max_tokens - tail, t->ids + t->n - tail, tail * sizeof *t->ids);
@@ -39,12 +39,12 @@ static sk_status add_line(struct workload *w, const struct model *m, struct sk_s
     return st;
 }
 
-static sk_status load_one(const char *path, const struct model *m, size_t max_tokens, struct workload *w, struct sk_error *err) {
+static sk_status load_one(const char *path, const struct model *m, size_t max_prompts, size_t max_tokens, struct workload *w, struct sk_error *err) {
     struct sk_buf text = {0};
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     snprintf(w->name, sizeof w->name, "%.*s", (int)strcspn(name, "."), name);
     sk_status st = read_file(path, &text, err);
-    for (size_t at = 0; at < text.len && !st;) {
+    for (size_t at = 0; at < text.len && w->n < max_prompts && !st;) {
         const char *line = text.data + at, *end = memchr(line, '\n', text.len - at);
         const size_t n = end ? (size_t)(end - line) : text.len - at;
         if (n) st = add_line(w, m, (struct sk_str){line, n}, max_tokens, err);
@@ -54,7 +54,7 @@ static sk_status load_one(const char *path, const struct model *m, size_t max_to
     return st;
 }
 
-sk_status workloads_load(const char *folder, const struct model *m, size_t max_tokens, struct workloads *out, struct sk_error *err) {
+sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens, struct workloads *out, struct sk_error *err) {
     char pattern[4096];
     glob_t found;
     sk_status st = SK_OK;
@@ -66,7 +66,7 @@ sk_status workloads_load(const char *folder, const struct model *m, size_t max_t
             break;
         }
         out->items[out->n] = (struct workload){0};
-        st = load_one(found.gl_pathv[i], m, max_tokens, &out->items[out->n++], err);
+        st = load_one(found.gl_pathv[i], m, max_prompts, max_tokens, &out->items[out->n++], err);
     }
     globfree(&found);
     return st;
@@ -74,7 +74,7 @@ sk_status workloads_load(const char *folder, const struct model *m, size_t max_t
 
 void workloads_free(struct workloads *w) {
     for (size_t i = 0; i < w->n; i++) {
-        for (size_t k = 0; k < w->items[i].n; k++) sk_tokens_free(&w->items[i].prompts[k]);
+        for (size_t k = 0; k < w->items[i].n; k++) sk_tokens_free(&w->items[i].prompts[k].tokens);
         free(w->items[i].prompts);
     }
     free(w->items);

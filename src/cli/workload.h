@@ -6,7 +6,10 @@
 
 struct workload {
     char name[64];
-    struct sk_tokens *prompts;
+    struct workload_prompt {
+        struct sk_tokens tokens;
+        float temperature;
+    } *prompts;
     size_t n, cap;
 };
 struct workloads {
@@ -14,9 +17,9 @@ struct workloads {
     size_t n, cap;
 };
 
-/* Every FILE.jsonl of a folder, by name; lines are objects with a "prompt". With a chat template, prompts go through it, except those of
- * workloads "list" and "random", which are continued as they are. At most max_tokens of each prompt are kept. */
-sk_status workloads_load(const char *folder, const struct model *m, size_t max_tokens, struct workloads *out, struct sk_error *err);
+/* Every FILE.jsonl of a folder, by name. Lines are objects: "prompt"; "raw", true for a prompt that does not go through the chat template;
+ * "temperature", 0 unless given. Of each file the first max_prompts are taken, and at most max_tokens of each. */
+sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens, struct workloads *out, struct sk_error *err);
 void workloads_free(struct workloads *w);
 
 #endif
