@@ -31,14 +31,16 @@ struct spec_bench {
 static bool collect(void *ctx, const struct sk_token_event *e) { return sk_tokens_push(ctx, e->token); }
 
 /* One answer; adds to *totals. The tokens are left in `out`. */
-static sk_status run_answer(struct spec_bench *b, const struct sk_tokens *prompt, float temperature, enum mode mode, struct sk_tokens *out, struct totals *totals, struct sk_error *err) {
+static sk_status run_answer(struct spec_bench *b, const struct workload_prompt *prompt, enum mode mode, struct sk_tokens *out, struct totals *totals, struct sk_error *err) {
     struct sk_speculation_options o = sk_speculation_defaults();
     struct sk_generation *g;
     struct sk_proposer *extra = NULL;
-    struct sk_request r = {.prompt = prompt->ids, .n_prompt = prompt->n, .max_tokens = b->o->n_new, .sampling = sk_sampling_defaults(), .ignore_end = true, .on_token = collect, .ctx = out};
+    struct sk_request r = {.prompt = prompt->tokens.ids, .n_prompt = prompt->tokens.n, .max_tokens = b->o->n_new, .sampling = sk_sampling_defaults(), .ignore_end = b->o->curve, .on_token = collect, .ctx = out};
     sk_status st = SK_OK;
-    r.sampling.temperature = temperature;
-    r.sampling.seed = prompt->n;
+    const struct sk_str stop = sk_str_of(prompt->stop);
+    if (stop.n) r.stops = &stop, r.n_stops = 1;
+    r.sampling.temperature = prompt->temperature;
+    r.sampling.seed = prompt->tokens.n;
     o.proposers = mode_kinds[mode];
     if (b->fixed_width) o.mode = SK_WIDTH_FIXED, o.width = b->fixed_width;
     out->n = 0;
@@ -69,7 +71,7 @@ static sk_status run_workload(struct spec_bench *b, const struct workload *w, co
         for (size_t mode = 0; mode < N_MODES && !st; mode++) {
             if (!wanted[mode]) continue;
             struct sk_tokens *out = mode == MODE_PLAIN ? &first : &other;
-            st = run_answer(b, &w->prompts[i].tokens, w->prompts[i].temperature, (enum mode)mode, out, &totals[mode], err);
+            st = run_answer(b, &w->prompts[i], (enum mode)mode, out, &totals[mode], err);
             if (!st && (out->n != first.n || memcmp(out->ids, first.ids, first.n * sizeof *first.ids) != 0))
                 st = sk_fail(err, SK_EINVAL, "%s changed the answer to prompt %zu of '%s': that must never happen; please report it", mode_names[mode], i + 1, w->name);
         }
@@ -105,7 +107,7 @@ static sk_status by_workload(struct spec_bench *b, struct sk_error *err) {
     sk_status st = setup_template(b->m, NULL, err);
     if (!st) st = workloads_load(b->o->workloads, b->m, b->o->n_prompts, 2048, &w, err);
     if (!st && !b->o->json) {
-        printf("tokens/s plainly, and ratios to that (tokens per window); %zu tokens per answer, %zu threads\n\n| workload | plain |", b->o->n_new, sk_pool_threads(b->m->runtime->pool));
+        printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu threads\n\n| workload | plain |", b->o->n_new, sk_pool_threads(b->m->runtime->pool));
         for (size_t mode = 1; mode < N_MODES; mode++)
             if (wanted[mode]) printf(" %s |", mode_names[mode]);
         printf("\n|---|---|");
@@ -137,7 +139,7 @@ static sk_status by_workload(struct spec_bench *b, struct sk_error *err) {
 
 /* ---- the curve ----------------------------------------------------------------------------------------- */
 
-static sk_status curve_point(struct spec_bench *b, const struct sk_tokens *prompt, double plain, struct sk_error *err) {
+static sk_status curve_point(struct spec_bench *b, const struct workload_prompt *prompt, double plain, struct sk_error *err) {
     static const size_t widths[] = {0, 1, 3, 7, 15};
     struct sk_tokens out = {0};
     sk_status st = SK_OK;
@@ -145,7 +147,7 @@ static sk_status curve_point(struct spec_bench *b, const struct sk_tokens *promp
     for (size_t i = 0; i < sizeof widths / sizeof *widths && !st; i++) {
         struct totals t = {0};
         b->fixed_width = widths[i];
-        st = run_answer(b, prompt, 0.0f, MODE_REPLAY, &out, &t, err);
+        st = run_answer(b, prompt, MODE_REPLAY, &out, &t, err);
         if (!st) printf(" %.2f (%.2f) |", rate(&t) / plain, (double)t.tokens / (double)t.windows);
     }
     printf("\n");
@@ -156,24 +158,25 @@ static sk_status curve_point(struct spec_bench *b, const struct sk_tokens *promp
 }
 
 static sk_status by_accuracy(struct spec_bench *b, struct sk_error *err) {
-    struct sk_tokens prompt = {0}, plain = {0};
+    struct workload_prompt start = {0};
+    struct sk_tokens plain = {0};
     struct totals t = {0};
     sk_status st = SK_OK;
     for (int32_t i = 0; i < 32; i++)
-        if (!sk_tokens_push(&prompt, 3 + (i * 37) % 200)) return sk_fail_memory(err, 4, "a prompt");
-    st = run_answer(b, &prompt, 0.0f, MODE_PLAIN, &plain, &t, err);
+        if (!sk_tokens_push(&start.tokens, 3 + (i * 37) % 200)) return sk_fail_memory(err, 4, "a prompt");
+    st = run_answer(b, &start, MODE_PLAIN, &plain, &t, err);
     for (size_t i = 0; i < plain.n && !st; i++)
-        if (!sk_tokens_push(&prompt, plain.ids[i])) st = sk_fail_memory(err, 4, "a sequence");
-    b->known = prompt.ids;
-    b->n_known = prompt.n;
-    const struct sk_tokens start = {prompt.ids, 32, 32};
+        if (!sk_tokens_push(&start.tokens, plain.ids[i])) st = sk_fail_memory(err, 4, "a sequence");
+    b->known = start.tokens.ids;
+    b->n_known = start.tokens.n;
+    start.tokens.n = 32;
     if (!st) printf("gain over plain decoding (%.1f tokens/s) by the accuracy of drafts and the width (tokens per window)\n\n| accuracy | auto | 1 | 3 | 7 | 15 |\n|---|---|---|---|---|---|\n", rate(&t));
     static const double accuracies[] = {0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0};
     for (size_t i = 0; i < sizeof accuracies / sizeof *accuracies && !st; i++) {
         b->accuracy = accuracies[i];
         st = curve_point(b, &start, rate(&t), err);
     }
-    sk_tokens_free(&prompt);
+    sk_tokens_free(&start.tokens);
     sk_tokens_free(&plain);
     return st;
 }

@@ -28,6 +28,7 @@ static sk_status add_line(struct workload *w, const struct model *m, struct sk_s
         struct workload_prompt *p = &w->prompts[w->n++];
         struct sk_tokens *t = &p->tokens;
         *p = (struct workload_prompt){.temperature = (float)json_number_value(json_object_get(o, "temperature"))};
+        if (json_string_value(json_object_get(o, "stop"))) snprintf(p->stop, sizeof p->stop, "%s", json_string_value(json_object_get(o, "stop")));
         st = tokens_of(m, json_is_true(json_object_get(o, "raw")), prompt, t, err);
         if (t->n > max_tokens) { /* the end of a chat prompt opens the answer: the middle can be missed */
             const size_t tail = max_tokens / 2;

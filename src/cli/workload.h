@@ -9,6 +9,7 @@ struct workload {
     struct workload_prompt {
         struct sk_tokens tokens;
         float temperature;
+        char stop[32]; /* ends the answer; "" = none */
     } *prompts;
     size_t n, cap;
 };
@@ -18,7 +19,7 @@ struct workloads {
 };
 
 /* Every FILE.jsonl of a folder, by name. Lines are objects: "prompt"; "raw", true for a prompt that does not go through the chat template;
- * "temperature", 0 unless given. Of each file the first max_prompts are taken, and at most max_tokens of each. */
+ * "temperature", 0 unless given; "stop", a string that ends the answer. Of each file the first max_prompts are taken, and at most max_tokens of each. */
 sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens, struct workloads *out, struct sk_error *err);
 void workloads_free(struct workloads *w);
 
