@@ -26,8 +26,10 @@ sk_status sk_plugin_open(const char *path, size_t timeout_ms, struct sk_plugin *
         return sk_fail_memory(err, sizeof *p, "a plugin");
     }
     p->timeout_ms = timeout_ms;
-    *out = p;
-    if (S_ISSOCK(info.st_mode)) return SK_OK;
+    if (S_ISSOCK(info.st_mode)) {
+        *out = p;
+        return SK_OK;
+    }
     p->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const struct skipstone_proposer_api *(*get)(void) = NULL;
     if (p->library) *(void **)&get = dlsym(p->library, "skipstone_proposer");
@@ -37,7 +39,10 @@ sk_status sk_plugin_open(const char *path, size_t timeout_ms, struct sk_plugin *
         st = sk_fail(err, SK_EINVAL, "plugin '%s' has no skipstone_proposer()", path);
     else if (p->api->abi != SKIPSTONE_PROPOSER_ABI)
         st = sk_fail(err, SK_EINVAL, "plugin '%s' was built for ABI %u; this is %u", path, p->api->abi, SKIPSTONE_PROPOSER_ABI);
-    if (st) sk_plugin_close(p);
+    if (st)
+        sk_plugin_close(p);
+    else
+        *out = p;
     return st;
 }
 

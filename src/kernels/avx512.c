@@ -119,12 +119,101 @@ static void matmul_q5_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_
 static void matmul_q5_1(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){192, true, 0, group_q5_1}); }
 static void matmul_q8_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){272, false, 128, group_q8_0}); }
 
+/* ---- attention ----------------------------------------------------------------------------------------- */
+
+/* A tile's 32 positions are two registers; keys and values are widened as they are loaded, once for up to four queries. */
+INLINE __m512 load_halves(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)h)); }
+
+INLINE void scores(const uint16_t *k, size_t head_dim, const float *const *queries, const size_t Q, float *out) {
+    __m512 acc[4][2];
+    SK_UNROLL
+    for (size_t i = 0; i < Q; i++) acc[i][0] = acc[i][1] = _mm512_setzero_ps();
+    for (size_t d = 0; d < head_dim; d++, k += SK_TILE) {
+        const __m512 low = load_halves(k), high = load_halves(k + 16);
+        SK_UNROLL
+        for (size_t i = 0; i < Q; i++) {
+            const __m512 x = _mm512_set1_ps(queries[i][d]);
+            acc[i][0] = _mm512_fmadd_ps(x, low, acc[i][0]);
+            acc[i][1] = _mm512_fmadd_ps(x, high, acc[i][1]);
+        }
+    }
+    SK_UNROLL
+    for (size_t i = 0; i < Q; i++) {
+        _mm512_storeu_ps(out + i * SK_TILE, acc[i][0]);
+        _mm512_storeu_ps(out + i * SK_TILE + 16, acc[i][1]);
+    }
+}
+
+/* 16 J value dimensions of Q queries that see the same positions. */
+INLINE void weigh(const uint16_t *v, size_t stride, const float *weights, size_t first, size_t count, const size_t Q, const size_t J, float *out) {
+    __m512 acc[4][4];
+    SK_UNROLL
+    for (size_t i = 0; i < Q; i++)
+        SK_UNROLL
+        for (size_t j = 0; j < J; j++) acc[i][j] = _mm512_setzero_ps();
+    for (size_t p = first; p < first + count; p++)
+        SK_UNROLL
+        for (size_t j = 0; j < J; j++) {
+            const __m512 x = load_halves(v + p * stride + 16 * j);
+            SK_UNROLL
+            for (size_t i = 0; i < Q; i++) acc[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(weights[i * SK_TILE + p]), x, acc[i][j]);
+        }
+    SK_UNROLL
+    for (size_t i = 0; i < Q; i++)
+        SK_UNROLL
+        for (size_t j = 0; j < J; j++) _mm512_storeu_ps(out + i * stride + 16 * j, acc[i][j]);
+}
+
+INLINE void weigh_all(const struct sk_attention_tile *t, const float *weights, size_t i, const size_t Q) {
+    const size_t n = t->head_dim_v;
+    float *out = t->out + i * n;
+    size_t d = 0;
+    for (; d + 64 <= n; d += 64) weigh(t->v + d, n, weights, t->first[i], t->count[i], Q, 4, out + d);
+    for (; d + 16 <= n; d += 16) weigh(t->v + d, n, weights, t->first[i], t->count[i], Q, 1, out + d);
+}
+
+static void weigh_group(const struct sk_attention_tile *t, const float *weights, size_t i, size_t n) {
+    switch (n) {
+    case 1: weigh_all(t, weights, i, 1); break;
+    case 2: weigh_all(t, weights, i, 2); break;
+    case 3: weigh_all(t, weights, i, 3); break;
+    default: weigh_all(t, weights, i, 4); break;
+    }
+}
+
+static void attention_tile_avx512(const struct sk_attention_tile *t) {
+    float *score = t->scratch;
+    for (size_t i = 0, n; i < t->n_queries; i += n) {
+        n = t->n_queries - i < 4 ? t->n_queries - i : 4;
+        switch (n) {
+        case 1: scores(t->k, t->head_dim, t->queries + i, 1, score); break;
+        case 2: scores(t->k, t->head_dim, t->queries + i, 2, score); break;
+        case 3: scores(t->k, t->head_dim, t->queries + i, 3, score); break;
+        default: scores(t->k, t->head_dim, t->queries + i, 4, score); break;
+        }
+        for (size_t q = 0; q < n; q++) portable_softmax_tile(score + q * SK_TILE, t->first[i + q], t->count[i + q], t->scale, &t->max[i + q], &t->sum[i + q]);
+        for (size_t q = 0, same; q < n; q += same) { /* queries of one row see the same positions */
+            same = 1;
+            while (q + same < n && t->first[i + q + same] == t->first[i + q] && t->count[i + q + same] == t->count[i + q]) same++;
+            weigh_group(t, score + q * SK_TILE, i + q, same);
+        }
+    }
+}
+
+/* Heads of 8 more dimensions than a multiple of 16 are rare: they take the definition's own way. */
+static void attention_any_dims(const struct sk_attention_tile *t) {
+    if (t->head_dim_v % 16)
+        portable_attention_tile(t);
+    else
+        attention_tile_avx512(t);
+}
+
 void sk_kernels_init_avx512(struct sk_kernels *k) {
     const struct sk_kernels avx2 = *k;
     fill_portable(k);
     k->name = "avx512";
     k->to_half = avx2.to_half;
-    k->attention_tile = avx2.attention_tile;
+    k->attention_tile = attention_any_dims;
     k->matmul[SK_FMT_Q4_0] = matmul_q4_0;
     k->matmul[SK_FMT_Q4_1] = matmul_q4_1;
     k->matmul[SK_FMT_Q5_0] = matmul_q5_0;

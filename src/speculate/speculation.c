@@ -90,7 +90,7 @@ size_t sk_speculation_buffered(const struct sk_speculation *s) { return s->n_buf
 
 void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *drafts, size_t n) {
     s->n_mtp = n < SK_MAX_PROPOSAL ? n : SK_MAX_PROPOSAL;
-    memcpy(s->mtp, drafts, s->n_mtp * sizeof *drafts);
+    if (s->n_mtp) memcpy(s->mtp, drafts, s->n_mtp * sizeof *drafts);
     s->stats.mtp_offered += n > 0;
 }
 
