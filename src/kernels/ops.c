@@ -291,6 +291,13 @@ static uint32_t first_visible(const struct sk_attention *a, uint32_t position) {
     return a->window && position >= a->window ? position - a->window + 1 : 0;
 }
 
+/* The next tile lies elsewhere in memory, where the hardware does not look ahead: a page holds all layers. */
+static void prefetch_tile(const struct sk_kv_layout *l, uint16_t *page, size_t layer, size_t kv_head) {
+    const char *p = (const char *)sk_kv_keys(l, page, layer, kv_head);
+    const size_t n = sk_kv_head_halves(l) * sizeof(uint16_t);
+    for (size_t i = 0; i < n; i += 64) __builtin_prefetch(p + i);
+}
+
 /* Rows [row, row + n) are one session's; their queries of one KV head walk over its tiles together. */
 static void walk_keys(const struct attention_job *job, struct walk *w, size_t row, size_t n, size_t kv_head) {
     const struct sk_attention *a = job->a;
@@ -311,6 +318,7 @@ static void walk_keys(const struct attention_job *job, struct walk *w, size_t ro
     for (uint32_t tile = begin / SK_TILE; tile * SK_TILE < end; tile++) {
         uint16_t *page = a->places[row].pages[tile];
         size_t seen = 0;
+        if ((tile + 1) * SK_TILE < end) prefetch_tile(l, a->places[row].pages[tile + 1], a->layer, kv_head);
         for (size_t r = 0; r < n; r++) {
             const uint32_t position = a->places[row + r].position, from = first_visible(a, position), start = tile * SK_TILE;
             if (position < start || from >= start + SK_TILE) continue;
