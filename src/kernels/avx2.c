@@ -56,6 +56,7 @@ INLINE void q8_tile(const struct sk_matmul *m, size_t panel, size_t row, const s
     for (size_t r = 0; r < R; r++) acc[r] = _mm256_setzero_ps();
     for (size_t b = 0; b < blocks; b++, block += s.panel_block_bytes, q += 32, scales++) {
         __m256i sum16[MAX_TILE_ROWS], sum32[MAX_TILE_ROWS];
+        if (row == 0) sk_prefetch_block(block, s.panel_block_bytes);
         SK_UNROLL
         for (int g = 0; g < 8; g++) {
             const __m256i w = s.group(block, g);

@@ -66,6 +66,10 @@ INLINE void q8_tile(const struct sk_matmul *m, size_t panel, size_t row, const s
     for (size_t r = 0; r < R; r++) acc[r] = _mm512_setzero_ps();
     for (size_t i = 0; i < blocks; i++, a += s.panel_block_bytes, b += s.panel_block_bytes, q += 32, scales++) {
         __m512i isum[MAX_TILE_ROWS];
+        if (row == 0) {
+            sk_prefetch_block(a, s.panel_block_bytes);
+            sk_prefetch_block(b, s.panel_block_bytes);
+        }
         SK_UNROLL
         for (size_t r = 0; r < R; r++)
             isum[r] = s.offset ? _mm512_set1_epi32(-s.offset * scales[r * blocks].sum) : _mm512_setzero_si512();
