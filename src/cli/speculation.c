@@ -136,6 +136,18 @@ json_t *spec_json(const struct sk_speculation_stats *s) {
     json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "windows", (json_int_t)s->windows, "committed", (json_int_t)s->committed, "proposed", (json_int_t)proposed,
                           "accepted", (json_int_t)accepted, "full_accepts", (json_int_t)s->full_accepts, "rejections", (json_int_t)s->rejections, "saved_passes",
                           (json_int_t)(s->committed - s->windows), "widths", widths);
+    json_t *rejected = json_array();
+    for (last = SK_MAX_WINDOW; last && s->rejected_at[last - 1] == 0;) last--;
+    for (size_t i = 0; i < last; i++) json_array_append_new(rejected, json_integer((json_int_t)s->rejected_at[i]));
+    json_object_set_new(o, "rejected_at", rejected);
+    json_object_set_new(o, "buffered", json_pack("{s:I, s:I}", "hits", (json_int_t)s->buffered_hits, "misses", (json_int_t)s->buffered_misses));
+    json_object_set_new(o, "repairs", json_pack("{s:I, s:I}", "trims", (json_int_t)s->trims, "retires", (json_int_t)s->retires));
+    for (size_t i = 0; i < SK_N_DRAFT_ORIGINS; i++)
+        if (s->mtp_offered[i])
+            json_object_set_new(o, sk_draft_origin_name((enum sk_draft_origin)i), json_pack("{s:I, s:I}", "offered", (json_int_t)s->mtp_offered[i], "adopted", (json_int_t)s->mtp_adopted[i]));
+    if (s->mtp_offered[SK_VERIFY_NEXT])
+        json_object_set_new(o, "tail", json_pack("{s:I, s:I, s:I, s:I}", "prefix_agreements", (json_int_t)s->prefix_agreements, "prefix_disagreements", (json_int_t)s->prefix_disagreements, "rejections",
+                                                 (json_int_t)s->tail_rejections, "mtp_cooldowns", (json_int_t)s->mtp_cooldowns));
     for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
         if (!s->by[k].attempts && !s->by[k].proposed) continue;
         json_object_set_new(o, sk_proposer_name((enum sk_proposer_kind)k),

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-enum { MAX_PROPOSERS = 8, STRIKES = 3, MAX_BACKOFF = 32 };
+enum { MAX_PROPOSERS = 8, STRIKES = 3, MAX_BACKOFF = 32, PROBE_EVERY = 128 };
 
 /* A tail's limit grows with success and falls back with a pause after a failure. */
 struct tail_control {
@@ -22,6 +22,9 @@ struct sk_speculation {
     size_t n_buffer, n_window;
     struct sk_draft mtp[SK_MAX_PROPOSAL];
     size_t n_mtp;
+    enum sk_draft_origin mtp_origin;
+    size_t last_width;      /* of the window before */
+    size_t since_plain;     /* windows with drafts since the last without */
     size_t cooldown; /* tokens left without MTP */
     struct tail_control tail;
     bool has_tail; /* the buffered proposal came from MTP and has, or had, an n-gram tail */
@@ -34,6 +37,11 @@ struct sk_speculation {
 const char *sk_proposer_name(enum sk_proposer_kind kind) {
     static const char *const names[] = {"mtp", "prediction", "plugin", "draft", "suffix", "cache", "none"};
     return names[kind];
+}
+
+const char *sk_draft_origin_name(enum sk_draft_origin o) {
+    static const char *const names[] = {"initial_serial", "serial_after_gap", "verify_next"};
+    return names[o];
 }
 
 const char *sk_disposition_name(enum sk_disposition d) {
@@ -91,7 +99,8 @@ size_t sk_speculation_buffered(const struct sk_speculation *s) { return s->n_buf
 void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *drafts, size_t n) {
     s->n_mtp = n < SK_MAX_PROPOSAL ? n : SK_MAX_PROPOSAL;
     if (s->n_mtp) memcpy(s->mtp, drafts, s->n_mtp * sizeof *drafts);
-    s->stats.mtp_offered += n > 0;
+    s->mtp_origin = s->stats.windows <= 1 ? SK_INITIAL_SERIAL : s->last_width == 0 ? SK_SERIAL_AFTER_GAP : SK_VERIFY_NEXT;
+    s->stats.mtp_offered[s->mtp_origin] += n > 0;
 }
 
 size_t sk_speculation_mtp_wanted(const struct sk_speculation *s) {
@@ -156,7 +165,7 @@ static size_t fill_mtp(struct sk_speculation *s, size_t limit) {
     memcpy(s->buffer, s->mtp, n * sizeof *s->buffer);
     s->stats.by[SK_MTP].attempts++;
     s->stats.by[SK_MTP].hits += n > 0;
-    s->stats.mtp_adopted += n > 0;
+    s->stats.mtp_adopted[s->mtp_origin] += n > 0;
     return n;
 }
 
@@ -224,6 +233,10 @@ static size_t choose_width(struct sk_speculation *s, const struct sk_next *next)
     if (s->o.mode == SK_WIDTH_FIXED) return n < s->o.width ? n : s->o.width;
     if (s->o.mode == SK_WIDTH_ADAPTIVE) return n < s->adaptive.now ? n : s->adaptive.now;
     width = sk_goodput_width(&s->acceptance, next->cost, s->buffer, n, next->other_rows, next->other_tokens);
+    if (width && s->since_plain >= PROBE_EVERY) { /* what a plain step costs cannot be seen while none is taken */
+        s->stats.probes++;
+        return 0;
+    }
     return width < s->o.min_width && s->o.min_width <= n ? s->o.min_width : width;
 }
 
@@ -269,6 +282,8 @@ static void take_from_buffer(struct sk_speculation *s, size_t n) {
 
 static void count(struct sk_speculation *s, const struct sk_receipt *r) {
     s->stats.windows++;
+    s->last_width = r->n_proposal;
+    s->since_plain = r->n_proposal ? s->since_plain + 1 : 0;
     s->stats.width_histogram[r->n_proposal < SK_MAX_WINDOW ? r->n_proposal : SK_MAX_WINDOW - 1]++;
     s->stats.committed += r->n_committed;
     s->stats.full_accepts += r->disposition == SK_FULL_ACCEPT && r->n_proposal > 0;

@@ -22,6 +22,10 @@ struct sk_speculation_options {
 /* Nothing but n-grams and what the model brings; goodput width up to 31; 4 MTP drafts; no cooldown; tails from 2 to 16, pause 2. */
 struct sk_speculation_options sk_speculation_defaults(void);
 
+/* Where a draft of the model's own head came from: with the first token; after a plain step; together with a window's predictions. */
+enum sk_draft_origin { SK_INITIAL_SERIAL, SK_SERIAL_AFTER_GAP, SK_VERIFY_NEXT, SK_N_DRAFT_ORIGINS };
+const char *sk_draft_origin_name(enum sk_draft_origin o); /* "initial_serial", … */
+
 struct sk_speculation_stats {
     struct {
         uint64_t attempts, hits; /* asked, and had something to say */
@@ -34,7 +38,8 @@ struct sk_speculation_stats {
     uint64_t full_accepts, rejections, rejected_at[SK_MAX_WINDOW];
     uint64_t committed;
     uint64_t buffered_hits, buffered_misses; /* boundary tokens against the next buffered draft */
-    uint64_t mtp_offered, mtp_adopted, mtp_cooldowns;
+    uint64_t mtp_offered[SK_N_DRAFT_ORIGINS], mtp_adopted[SK_N_DRAFT_ORIGINS], mtp_cooldowns;
+    uint64_t probes; /* plain steps taken to see what one costs */
     uint64_t prefix_agreements, prefix_disagreements, tail_rejections;
     uint64_t trims, retires;
 };

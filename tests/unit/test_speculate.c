@@ -418,6 +418,59 @@ static void test_a_tail_grows_with_success(void **state) {
     sk_speculation_free(c);
 }
 
+static void test_drafts_of_the_models_head_carry_their_origin(void **state) {
+    (void)state;
+    struct sk_draft d[SK_MAX_WINDOW];
+    struct sk_speculation *c = controller(fixed(2), NULL);
+    answer(c, d, 0, 0, 10, false); /* the prompt's last window: the first token */
+    offer(c, 20, 2);
+    assert_int_equal(next(c, 20, d), 2);
+    answer(c, d, 2, 2, 22, false);
+    offer(c, 23, 2); /* with a window's predictions */
+    assert_int_equal(next(c, 20, d), 2);
+    answer(c, d, 2, 0, 50, false);
+    offer(c, 30, 0); /* nothing to say */
+    assert_int_equal(next(c, 20, d), 0);
+    answer(c, d, 0, 0, 31, false);
+    offer(c, 32, 2); /* after a plain step */
+    assert_int_equal(next(c, 20, d), 2);
+    const struct sk_speculation_stats *s = sk_speculation_stats(c);
+    for (size_t i = 0; i < SK_N_DRAFT_ORIGINS; i++) assert_true(s->mtp_offered[i] == 1 && s->mtp_adopted[i] == 1);
+    sk_speculation_free(c);
+}
+
+static void test_a_draft_is_not_adopted_while_the_buffer_holds_more(void **state) {
+    (void)state;
+    struct sk_draft d[SK_MAX_WINDOW];
+    struct sk_speculation_options o = fixed(2);
+    o.mtp_max = 6;
+    struct sk_speculation *c = controller(o, NULL);
+    offer(c, 20, 6);
+    assert_int_equal(next(c, 20, d), 2);
+    assert_int_equal(sk_speculation_mtp_wanted(c), 0);
+    answer(c, d, 2, 2, 22, false);
+    offer(c, 60, 4);
+    assert_int_equal(next(c, 20, d), 2);
+    assert_int_equal(d[0].token, 23); /* the buffer first */
+    sk_speculation_free(c);
+}
+
+static void test_a_plain_step_is_taken_now_and_then(void **state) {
+    (void)state;
+    struct sk_draft d[SK_MAX_WINDOW];
+    struct scripted s = scripted_of(SK_SUFFIX, 10, 4);
+    struct sk_speculation *c = controller(sk_speculation_defaults(), &s);
+    size_t plain = 0;
+    for (size_t i = 0; i < 400; i++) {
+        const size_t n = next(c, 20, d);
+        plain += n == 0;
+        answer(c, d, n, n, n < 4 ? 10 + (int32_t)n : 50, false);
+    }
+    assert_in_range(plain, 1, 4);
+    assert_true(sk_speculation_stats(c)->probes == plain);
+    sk_speculation_free(c);
+}
+
 static void test_a_short_mtp_draft_is_not_used(void **state) {
     (void)state;
     struct sk_draft d[SK_MAX_WINDOW];
@@ -556,6 +609,9 @@ int main(void) {
         cmocka_unit_test(test_every_mismatch_index_of_prefix_and_tail),
         cmocka_unit_test(test_a_tail_needs_a_match_that_predicts_the_prefix),
         cmocka_unit_test(test_a_tail_grows_with_success),
+        cmocka_unit_test(test_drafts_of_the_models_head_carry_their_origin),
+        cmocka_unit_test(test_a_draft_is_not_adopted_while_the_buffer_holds_more),
+        cmocka_unit_test(test_a_plain_step_is_taken_now_and_then),
         cmocka_unit_test(test_a_short_mtp_draft_is_not_used),
         cmocka_unit_test(test_out_of_range_drafts_are_cut_counted_and_switched_off),
         cmocka_unit_test(test_failures_switch_a_proposer_off),
