@@ -243,6 +243,8 @@ static size_t choose_width(struct sk_speculation *s, const struct sk_next *next)
 size_t sk_speculation_next(struct sk_speculation *s, const struct sk_next *next, struct sk_draft out[SK_MAX_WINDOW]) {
     if (s->n_buffer == 0 && next->limit) fill_buffer(s, next);
     s->n_window = choose_width(s, next);
+    /* What goodput leaves of an MTP chain is worth less than the next draft, made from what is then known. */
+    if (s->o.mode == SK_WIDTH_GOODPUT && s->n_window && !s->has_tail && s->buffer[0].kind == SK_MTP) s->n_buffer = s->n_window;
     if (s->n_buffer && is_costly((enum sk_proposer_kind)s->buffer[0].kind)) {
         s->backoff = s->n_window ? 0 : (s->backoff ? (s->backoff < MAX_BACKOFF ? s->backoff * 2 : MAX_BACKOFF) : 1);
         s->skips = s->backoff;
