@@ -1,5 +1,6 @@
-/* An example plugin: proposes from a file of text that was tokenized before (SKIPSTONE_TEXTFILE names it: token ids in decimal, as
- * `skipstone tokenize -m MODEL < text` prints them). Where the last tokens of the context occur in the file, it proposes what follows. */
+/* An example plugin: proposes from a file of text that was tokenized before (SKIPSTONE_TEXTFILE names it: token ids in
+ * decimal, as `skipstone tokenize -m MODEL < text` prints them). Where the last tokens of the context occur in the
+ * file, it proposes what follows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,15 +53,23 @@ static int propose(void *state, const struct skipstone_proposal_request *r, stru
         const size_t at = (s->last + k) % (s->n - ANCHOR + 1);
         if (memcmp(s->tokens + at, end, ANCHOR * sizeof *end) != 0) continue;
         s->last = at;
-        for (size_t i = at + ANCHOR; i < s->n && out->n_tokens < r->budget && out->n_tokens < SKIPSTONE_MAX_PROPOSAL; i++) out->tokens[out->n_tokens++] = s->tokens[i];
-        out->n_decision_id = (size_t)snprintf(out->decision_id, sizeof out->decision_id, "textfile-%lu", ++s->n_decisions);
+        for (size_t i = at + ANCHOR; i < s->n && out->n_tokens < r->budget && out->n_tokens < SKIPSTONE_MAX_PROPOSAL;
+             i++)
+            out->tokens[out->n_tokens++] = s->tokens[i];
+        out->n_decision_id =
+            (size_t)snprintf(out->decision_id, sizeof out->decision_id, "textfile-%lu", ++s->n_decisions);
         return 0;
     }
     return 0;
 }
 
-static void observe(void *state, const struct skipstone_receipt *r) { ((struct state *)state)->n_accepted += r->n_accepted; }
+static void observe(void *state, const struct skipstone_receipt *r) {
+    ((struct state *)state)->n_accepted += r->n_accepted;
+}
 
-static const struct skipstone_proposer_api api = {SKIPSTONE_PROPOSER_ABI, "textfile", open_state, propose, observe, close_state};
+static const struct skipstone_proposer_api api = {
+    SKIPSTONE_PROPOSER_ABI, "textfile", open_state, propose, observe, close_state};
 
-const struct skipstone_proposer_api *skipstone_proposer(void) { return &api; }
+const struct skipstone_proposer_api *skipstone_proposer(void) {
+    return &api;
+}

@@ -26,7 +26,9 @@ static uint32_t next_random(void) {
     random_state ^= random_state << 17;
     return (uint32_t)(random_state >> 32);
 }
-static float uniform(void) { return (float)(int32_t)next_random() * 0x1p-31f; }
+static float uniform(void) {
+    return (float)(int32_t)next_random() * 0x1p-31f;
+}
 
 enum flavour { PLAIN, WIDE, TINY, HUGE_VALUES, ZEROS, SPIKES, N_FLAVOURS };
 
@@ -65,8 +67,8 @@ static void fill_weights(const struct sk_format *f, uint8_t *row, size_t k, enum
 
 /* ---- comparisons -------------------------------------------------------------------------------------- */
 
-static void expect_same(struct tally *t, const void *got, const void *want, size_t n_bytes, const char *isa, const char *what,
-                        size_t a, size_t b) {
+static void expect_same(struct tally *t, const void *got, const void *want, size_t n_bytes, const char *isa,
+                        const char *what, size_t a, size_t b) {
     if (memcmp(got, want, n_bytes) == 0) {
         t->passed++;
         return;
@@ -85,7 +87,8 @@ struct product {
     struct sk_q8_scale *scales;
 };
 
-static void make_product(struct product *p, const struct sk_format *f, size_t n_panels, size_t k, size_t rows, enum flavour flavour) {
+static void make_product(struct product *p, const struct sk_format *f, size_t n_panels, size_t k, size_t rows,
+                         enum flavour flavour) {
     const size_t row_bytes = k / f->block_k * f->block_bytes, panel_bytes = k / f->block_k * f->panel_block_bytes;
     const size_t stride = n_panels * SK_PANEL_ROWS + 8;
     p->panels = aligned_alloc(64, sk_round_up(n_panels * panel_bytes, 64));
@@ -106,9 +109,19 @@ static void make_product(struct product *p, const struct sk_format *f, size_t n_
     free(data);
     fill(p->x, rows * k, flavour);
     if (f->activation == SK_ACT_Q8_32)
-        for (size_t r = 0; r < rows; r++) sk_kernels_named("scalar")->quantize_q8(p->x + r * k, k, p->q + r * k, p->scales + r * k / 32);
-    p->m = (struct sk_matmul){.panels = p->panels, .n_panels = n_panels, .panel_bytes = panel_bytes, .k = k, .rows = rows, .x = p->x,
-                              .x_stride = k, .q = p->q, .scales = p->scales, .y = p->y, .y_stride = stride};
+        for (size_t r = 0; r < rows; r++)
+            sk_kernels_named("scalar")->quantize_q8(p->x + r * k, k, p->q + r * k, p->scales + r * k / 32);
+    p->m = (struct sk_matmul){.panels = p->panels,
+                              .n_panels = n_panels,
+                              .panel_bytes = panel_bytes,
+                              .k = k,
+                              .rows = rows,
+                              .x = p->x,
+                              .x_stride = k,
+                              .q = p->q,
+                              .scales = p->scales,
+                              .y = p->y,
+                              .y_stride = stride};
 }
 
 static void free_product(struct product *p) {
@@ -121,7 +134,8 @@ static void free_product(struct product *p) {
 }
 
 /* All rows in one call, by every table, against the definition called for one row at a time. */
-static void check_product(struct tally *t, const struct sk_format *f, size_t n_panels, size_t k, size_t rows, enum flavour flavour) {
+static void check_product(struct tally *t, const struct sk_format *f, size_t n_panels, size_t k, size_t rows,
+                          enum flavour flavour) {
     struct product p;
     make_product(&p, f, n_panels, k, rows, flavour);
     const size_t bytes = rows * p.m.y_stride * sizeof(float);
@@ -203,7 +217,8 @@ static void check_all_halves(struct tally *t, const struct sk_kernels *k) {
     expect_same(t, got, want, n * 2, k->name, "to_half, all values", n, 0);
 }
 
-static void check_attention(struct tally *t, const struct sk_kernels *k, size_t head_dim, size_t n_queries, enum flavour f) {
+static void check_attention(struct tally *t, const struct sk_kernels *k, size_t head_dim, size_t n_queries,
+                            enum flavour f) {
     const size_t n_kv = head_dim * SK_TILE, n_out = n_queries * head_dim;
     uint16_t *keys = calloc(n_kv, 2), *values = calloc(n_kv, 2);
     float *q = calloc(n_out, 4), *scratch = calloc(sk_attention_scratch(head_dim, head_dim, n_queries), 4);
@@ -220,7 +235,8 @@ static void check_attention(struct tally *t, const struct sk_kernels *k, size_t 
         first[i] = (uint8_t)(next_random() % 3 ? 0 : next_random() % SK_TILE);
         count[i] = (uint8_t)(1 + next_random() % (unsigned)(SK_TILE - first[i]));
     }
-    struct sk_attention_tile tile = {keys, values, head_dim, head_dim, n_queries, queries, first, count, 0.125f, scratch, m1, l1, got};
+    struct sk_attention_tile tile = {keys,  values, head_dim, head_dim, n_queries, queries, first,
+                                     count, 0.125f, scratch,  m1,       l1,        got};
     k->attention_tile(&tile);
     tile.max = m2, tile.sum = l2, tile.out = want;
     sk_kernels_named("scalar")->attention_tile(&tile);
@@ -263,9 +279,11 @@ static void bench(const char *isa, const char *format) {
             struct product p;
             const size_t k = 2048, n_panels = 2048;
             make_product(&p, f, n_panels, k, 64, PLAIN);
-            const double bytes = (double)n_panels * (double)p.m.panel_bytes, macs = (double)n_panels * SK_PANEL_ROWS * (double)k;
+            const double bytes = (double)n_panels * (double)p.m.panel_bytes,
+                         macs = (double)n_panels * SK_PANEL_ROWS * (double)k;
             const double one = time_product(kernels, f, &p, 1);
-            printf("%-7s %-5s one row %6.2f ms, %5.1f GB/s; rows: time/one row (G multiply-adds/s)", kernels->name, f->name, one, bytes / one / 1e6);
+            printf("%-7s %-5s one row %6.2f ms, %5.1f GB/s; rows: time/one row (G multiply-adds/s)", kernels->name,
+                   f->name, one, bytes / one / 1e6);
             for (size_t r = 1; r < sizeof row_counts / sizeof *row_counts; r++) {
                 const double ms = time_product(kernels, f, &p, row_counts[r]);
                 printf("  %zu: %.2f (%.0f)", row_counts[r], ms / one, macs * (double)row_counts[r] / ms / 1e6);

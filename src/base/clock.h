@@ -10,6 +10,8 @@ static inline uint64_t sk_now_ns(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-static inline double sk_seconds_since(uint64_t start_ns) { return (double)(sk_now_ns() - start_ns) * 1e-9; }
+static inline double sk_seconds_since(uint64_t start_ns) {
+    return (double)(sk_now_ns() - start_ns) * 1e-9;
+}
 
 #endif

@@ -23,8 +23,7 @@ sk_status sk_fail_within(struct sk_error *err, const char *format, ...) {
     int n = vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
     if (n < 0) n = 0;
-    if ((size_t)n < sizeof err->message)
-        snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s", inner);
+    if ((size_t)n < sizeof err->message) snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s", inner);
     return err->status;
 }
 

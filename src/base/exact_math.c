@@ -51,7 +51,9 @@ double sk_log(double x) {
     return fma(e, 6.93147180369123816490e-01, fma(e, 1.90821492927058770002e-10, 2.0 * f * s));
 }
 
-double sk_pow(double base, double e) { return sk_exp(e * sk_log(base)); }
+double sk_pow(double base, double e) {
+    return sk_exp(e * sk_log(base));
+}
 
 void sk_sincos(double x, double *sin_out, double *cos_out) {
     const double n = rint(x * 0.63661977236758134308);

@@ -37,7 +37,8 @@ void *sk_region_alloc(size_t n_bytes) {
         if (p) memset(p, 0, n_bytes);
         return p;
     }
-    void *p = mmap(NULL, n_bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        mmap(NULL, n_bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return NULL;
     /* Give back what lies before and after the aligned part. */
     char *start = p, *aligned = (char *)sk_round_up((uintptr_t)start, HUGE_PAGE);

@@ -18,6 +18,8 @@ void sk_region_free(void *p, size_t n_bytes);
 /* Bytes of memory this process could still take, as the system (and its cgroup) sees it; SIZE_MAX if unknown. */
 size_t sk_memory_available(void);
 
-static inline size_t sk_round_up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+static inline size_t sk_round_up(size_t n, size_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
 
 #endif

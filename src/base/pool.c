@@ -1,9 +1,9 @@
 /* Workers spin for a short while after a job, because the next one usually follows within microseconds, and
  * then sleep on a condition variable, so that an idle process takes no processor time.
  *
- * A job is over when all its indices are done; nobody waits for a worker that came too late to take one. To take an index is to
- * raise `ticket`, which holds the job's number too: that a late worker's attempt fails is what makes it safe for it to have
- * read the fields of a job that is over. */
+ * A job is over when all its indices are done; nobody waits for a worker that came too late to take one. To take an
+ * index is to raise `ticket`, which holds the job's number too: that a late worker's attempt fails is what makes it
+ * safe for it to have read the fields of a job that is over. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct sk_pool {
     _Atomic(sk_pool_fn) fn;
     void *_Atomic ctx;
     atomic_uint n;
-    bool oversubscribed; /* more threads than processors: to spin is to keep somebody from working */
+    bool oversubscribed;                  /* more threads than processors: to spin is to keep somebody from working */
     _Alignas(64) _Atomic uint64_t ticket; /* job number << 32 | first index that nobody took */
     _Alignas(64) atomic_uint finished;    /* indices done */
     _Alignas(64) atomic_uint epoch;       /* number of the current job */
@@ -54,7 +54,9 @@ static void take_indices(struct sk_pool *pool, unsigned job, size_t thread) {
     const unsigned n = atomic_load_explicit(&pool->n, memory_order_acquire);
     uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
     while (ticket >> 32 == job && (uint32_t)ticket < n) {
-        if (!atomic_compare_exchange_weak_explicit(&pool->ticket, &ticket, ticket + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        if (!atomic_compare_exchange_weak_explicit(&pool->ticket, &ticket, ticket + 1, memory_order_acq_rel,
+                                                   memory_order_acquire))
+            continue;
         fn(ctx, (uint32_t)ticket, thread);
         atomic_fetch_add_explicit(&pool->finished, 1, memory_order_release);
         ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
@@ -146,7 +148,9 @@ void sk_pool_destroy(struct sk_pool *pool) {
     free(pool);
 }
 
-size_t sk_pool_threads(const struct sk_pool *pool) { return pool->n_threads; }
+size_t sk_pool_threads(const struct sk_pool *pool) {
+    return pool->n_threads;
+}
 
 void sk_pool_run(struct sk_pool *pool, size_t n, void (*fn)(void *, size_t, size_t), void *ctx) {
     if (pool->n_threads == 1 || n <= 1) {
@@ -182,7 +186,8 @@ size_t sk_physical_cores(void) {
             char separator = 0;
             while (fscanf(f, "%d", &first) == 1) {
                 last = first;
-                if (fscanf(f, "%c", &separator) == 1 && separator == '-' && fscanf(f, "%d%c", &last, &separator) < 1) break;
+                if (fscanf(f, "%c", &separator) == 1 && separator == '-' && fscanf(f, "%d%c", &last, &separator) < 1)
+                    break;
                 for (int s = first; s <= last && s < (int)cpu; s++)
                     if (s >= 0 && CPU_ISSET((size_t)s, &set)) counted_before = true;
                 if (separator != ',') break;

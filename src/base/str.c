@@ -46,9 +46,15 @@ void sk_buf_append(struct sk_buf *b, const void *data, size_t n) {
     b->data[b->len] = '\0';
 }
 
-void sk_buf_puts(struct sk_buf *b, const char *c_string) { sk_buf_append(b, c_string, strlen(c_string)); }
-void sk_buf_putc(struct sk_buf *b, char c) { sk_buf_append(b, &c, 1); }
-void sk_buf_str(struct sk_buf *b, struct sk_str s) { sk_buf_append(b, s.p, s.n); }
+void sk_buf_puts(struct sk_buf *b, const char *c_string) {
+    sk_buf_append(b, c_string, strlen(c_string));
+}
+void sk_buf_putc(struct sk_buf *b, char c) {
+    sk_buf_append(b, &c, 1);
+}
+void sk_buf_str(struct sk_buf *b, struct sk_str s) {
+    sk_buf_append(b, s.p, s.n);
+}
 
 void sk_buf_printf(struct sk_buf *b, const char *format, ...) {
     va_list args, again;

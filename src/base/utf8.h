@@ -13,7 +13,8 @@ enum { SK_UTF8_BAD = -1, SK_UTF8_SHORT = -2 };
 int32_t sk_utf8_decode(const void *p, size_t n, size_t *len);
 /* Writes `cp` (a valid code point) into out[4]; returns its length. */
 size_t sk_utf8_encode(uint32_t cp, char out[4]);
-/* Length of the longest prefix of p[0..n) that ends on a character boundary: only a cut-off last sequence is left out. */
+/* Length of the longest prefix of p[0..n) that ends on a character boundary: only a cut-off last sequence is left out.
+ */
 size_t sk_utf8_complete(const void *p, size_t n);
 /* Offset of the first byte that is not part of valid UTF-8; n if there is none. */
 size_t sk_utf8_valid_prefix(const void *p, size_t n);

@@ -15,14 +15,18 @@ struct sk_kv_pool {
     size_t n_free;
 };
 
-sk_status sk_kv_pool_create(const struct sk_kv_layout *layout, size_t n_positions, struct sk_kv_pool **out, struct sk_error *err) {
+sk_status sk_kv_pool_create(const struct sk_kv_layout *layout, size_t n_positions, struct sk_kv_pool **out,
+                            struct sk_error *err) {
     const size_t n_pages = n_positions / SK_TILE + (n_positions % SK_TILE != 0), page_bytes = sk_kv_page_bytes(layout);
     size_t bytes;
-    if (__builtin_mul_overflow(n_pages, page_bytes, &bytes)) return sk_fail_memory(err, SIZE_MAX, "the key-value cache");
+    if (__builtin_mul_overflow(n_pages, page_bytes, &bytes))
+        return sk_fail_memory(err, SIZE_MAX, "the key-value cache");
     const size_t available = sk_memory_available();
     if (bytes > available)
-        return sk_fail(err, SK_ENOMEM, "a context of %zu positions needs %zu bytes of memory and %zu are available: choose a smaller one (-c)",
-                       n_positions, bytes, available);
+        return sk_fail(
+            err, SK_ENOMEM,
+            "a context of %zu positions needs %zu bytes of memory and %zu are available: choose a smaller one (-c)",
+            n_positions, bytes, available);
     struct sk_kv_pool *pool = sk_calloc(1, sizeof *pool);
     if (pool) pool->free_pages = sk_calloc(n_pages, sizeof *pool->free_pages);
     if (!pool || !pool->free_pages) {
@@ -36,7 +40,9 @@ sk_status sk_kv_pool_create(const struct sk_kv_layout *layout, size_t n_position
     return SK_OK;
 }
 
-void sk_kv_pool_set_recurrent(struct sk_kv_pool *pool, const struct sk_recurrent_layout *layout) { pool->recurrent = *layout; }
+void sk_kv_pool_set_recurrent(struct sk_kv_pool *pool, const struct sk_recurrent_layout *layout) {
+    pool->recurrent = *layout;
+}
 
 void sk_kv_pool_free(struct sk_kv_pool *pool) {
     if (!pool) return;
@@ -45,11 +51,17 @@ void sk_kv_pool_free(struct sk_kv_pool *pool) {
     free(pool);
 }
 
-size_t sk_kv_pool_bytes(const struct sk_kv_pool *pool) { return pool->max_pages * pool->page_bytes; }
+size_t sk_kv_pool_bytes(const struct sk_kv_pool *pool) {
+    return pool->max_pages * pool->page_bytes;
+}
 
-static size_t pages_left(const struct sk_kv_pool *pool) { return pool->n_free + pool->max_pages - pool->n_allocated; }
+static size_t pages_left(const struct sk_kv_pool *pool) {
+    return pool->n_free + pool->max_pages - pool->n_allocated;
+}
 
-size_t sk_kv_pool_free_positions(const struct sk_kv_pool *pool) { return pages_left(pool) * SK_TILE; }
+size_t sk_kv_pool_free_positions(const struct sk_kv_pool *pool) {
+    return pages_left(pool) * SK_TILE;
+}
 
 static uint16_t *take_page(struct sk_kv_pool *pool) {
     if (pool->n_free) return pool->free_pages[--pool->n_free];
@@ -90,9 +102,12 @@ sk_status sk_session_reserve(struct sk_session *s, size_t n_positions, struct sk
     }
     if (need <= had) return SK_OK;
     if (need - had > pages_left(s->pool))
-        return sk_fail(err, SK_ENOMEM, "the key-value cache is full: %zu more positions (%zu bytes) are needed and %zu are free; a larger context (-c) makes room",
+        return sk_fail(err, SK_ENOMEM,
+                       "the key-value cache is full: %zu more positions (%zu bytes) are needed and %zu are free; a "
+                       "larger context (-c) makes room",
                        (need - had) * SK_TILE, (need - had) * s->pool->page_bytes, pages_left(s->pool) * SK_TILE);
-    if (!sk_grow(&s->pages, &s->cap_pages, need, sizeof *s->pages)) return sk_fail_memory(err, need * sizeof(void *), "a page table");
+    if (!sk_grow(&s->pages, &s->cap_pages, need, sizeof *s->pages))
+        return sk_fail_memory(err, need * sizeof(void *), "a page table");
     while (s->n_pages < need) {
         uint16_t *page = take_page(s->pool);
         if (!page) {
@@ -128,7 +143,9 @@ bool sk_session_equal(const struct sk_session *a, const struct sk_session *b) {
                 const uint16_t *ka = sk_kv_keys(l, pa, layer, h), *kb = sk_kv_keys(l, pb, layer, h);
                 for (size_t d = 0; d < l->head_dim; d++)
                     if (memcmp(ka + d * SK_TILE, kb + d * SK_TILE, n * sizeof *ka) != 0) return false;
-                if (memcmp(sk_kv_values(l, pa, layer, h), sk_kv_values(l, pb, layer, h), n * l->head_dim_v * sizeof *ka) != 0) return false;
+                if (memcmp(sk_kv_values(l, pa, layer, h), sk_kv_values(l, pb, layer, h),
+                           n * l->head_dim_v * sizeof *ka) != 0)
+                    return false;
             }
         }
     }
@@ -144,7 +161,8 @@ uint64_t sk_session_hash(const struct sk_session *s) {
         for (size_t layer = 0; layer < l->n_layers; layer++) {
             for (size_t h = 0; h < l->n_kv_heads; h++) {
                 const uint16_t *k = sk_kv_keys(l, page, layer, h);
-                for (size_t d = 0; d < l->head_dim; d++) hash = XXH3_64bits_withSeed(k + d * SK_TILE, n * sizeof *k, hash);
+                for (size_t d = 0; d < l->head_dim; d++)
+                    hash = XXH3_64bits_withSeed(k + d * SK_TILE, n * sizeof *k, hash);
                 hash = XXH3_64bits_withSeed(sk_kv_values(l, page, layer, h), n * l->head_dim_v * sizeof *k, hash);
             }
         }

@@ -13,10 +13,11 @@
 struct sk_kv_pool;
 
 /* Room for n_positions in total, rounded up to pages. The memory is taken page by page, but never more than this. */
-sk_status sk_kv_pool_create(const struct sk_kv_layout *layout, size_t n_positions, struct sk_kv_pool **out, struct sk_error *err);
+sk_status sk_kv_pool_create(const struct sk_kv_layout *layout, size_t n_positions, struct sk_kv_pool **out,
+                            struct sk_error *err);
 /* Sessions of this pool keep running states too; before the first is opened. The layout is borrowed. */
 void sk_kv_pool_set_recurrent(struct sk_kv_pool *pool, const struct sk_recurrent_layout *layout);
-void sk_kv_pool_free(struct sk_kv_pool *pool); /* all sessions must be closed */
+void sk_kv_pool_free(struct sk_kv_pool *pool);          /* all sessions must be closed */
 size_t sk_kv_pool_bytes(const struct sk_kv_pool *pool); /* most it will take */
 size_t sk_kv_pool_free_positions(const struct sk_kv_pool *pool);
 
@@ -32,8 +33,8 @@ sk_status sk_session_open(struct sk_kv_pool *pool, struct sk_session **out, stru
 void sk_session_close(struct sk_session *s);
 /* Makes sure that positions [0, n_positions) have pages; on failure nothing has changed. */
 sk_status sk_session_reserve(struct sk_session *s, size_t n_positions, struct sk_error *err);
-/* Forgets positions from `position` on, which must not be past the session's. With running states the way back is limited
- * (SK_RECURRENT_KEPT positions at least); beyond it nothing is changed. */
+/* Forgets positions from `position` on, which must not be past the session's. With running states the way back is
+ * limited (SK_RECURRENT_KEPT positions at least); beyond it nothing is changed. */
 sk_status sk_session_trim(struct sk_session *s, uint32_t position, struct sk_error *err);
 /* Whether two sessions hold the same positions with the same bytes. */
 bool sk_session_equal(const struct sk_session *a, const struct sk_session *b);

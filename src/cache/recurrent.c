@@ -50,7 +50,8 @@ sk_status sk_recurrent_reserve(struct sk_recurrent *r, size_t position, struct s
         size_t floats;
         if (__builtin_mul_overflow(position - r->base_position, r->layout.kinds[i].n_input, &floats) ||
             !sk_grow(&r->layers[i].journal, &r->layers[i].cap_journal, floats, sizeof(float)))
-            return sk_fail_memory(err, (position - r->base_position) * r->layout.kinds[i].n_input * sizeof(float), "the journal of a recurrent layer");
+            return sk_fail_memory(err, (position - r->base_position) * r->layout.kinds[i].n_input * sizeof(float),
+                                  "the journal of a recurrent layer");
     }
     return SK_OK;
 }
@@ -84,7 +85,9 @@ static void follow(struct sk_recurrent *r, uint32_t position) {
 
 sk_status sk_recurrent_trim(struct sk_recurrent *r, uint32_t from, uint32_t position, struct sk_error *err) {
     if (position < r->base_position)
-        return sk_fail(err, SK_EINVAL, "a session at position %u cannot go back to %u: its recurrent state is kept from %u on", from, position, r->base_position);
+        return sk_fail(err, SK_EINVAL,
+                       "a session at position %u cannot go back to %u: its recurrent state is kept from %u on", from,
+                       position, r->base_position);
     const size_t n = position - r->base_position;
     for (size_t i = 0; i < r->layout.n_layers && position != from; i++) {
         const struct sk_recurrent_kind *k = &r->layout.kinds[i];
@@ -98,6 +101,7 @@ sk_status sk_recurrent_trim(struct sk_recurrent *r, uint32_t from, uint32_t posi
 }
 
 uint64_t sk_recurrent_hash(const struct sk_recurrent *r, uint64_t seed) {
-    for (size_t i = 0; i < r->layout.n_layers; i++) seed = XXH3_64bits_withSeed(r->layers[i].state, r->layout.kinds[i].n_state * sizeof(float), seed);
+    for (size_t i = 0; i < r->layout.n_layers; i++)
+        seed = XXH3_64bits_withSeed(r->layers[i].state, r->layout.kinds[i].n_state * sizeof(float), seed);
     return seed;
 }

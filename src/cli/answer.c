@@ -30,8 +30,8 @@ static void take_window(void *ctx, const struct sk_window_event *e) {
     if (s->trace) spec_trace_window(s->trace, e);
 }
 
-sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *request, struct spec_options *spec, answer_show *show, struct answer *out,
-                     struct sk_error *err) {
+sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *request,
+                     struct spec_options *spec, answer_show *show, struct answer *out, struct sk_error *err) {
     struct sink sink = {out, show, spec ? spec->trace_file : NULL};
     struct sk_request r = *request;
     struct sk_generation *g;
@@ -65,10 +65,16 @@ void answer_free(struct answer *a) {
     sk_buf_free(&a->text);
 }
 
-double per_second(size_t n, double seconds) { return seconds > 0.0 ? (double)n / seconds : 0.0; }
+double per_second(size_t n, double seconds) {
+    return seconds > 0.0 ? (double)n / seconds : 0.0;
+}
 
-double decode_rate(const struct sk_generation_stats *s) { return per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s); }
-double prefill_rate(const struct sk_generation_stats *s) { return per_second(s->n_prompt - s->n_kept, s->prefill_s); }
+double decode_rate(const struct sk_generation_stats *s) {
+    return per_second(s->n_output > 1 ? s->n_output - 1 : 0, s->decode_s);
+}
+double prefill_rate(const struct sk_generation_stats *s) {
+    return per_second(s->n_prompt - s->n_kept, s->prefill_s);
+}
 
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap) {
     const struct sk_generation_stats *s = &a->stats;
@@ -76,6 +82,6 @@ void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out,
     if (sampled) snprintf(seed_text, sizeof seed_text, ", seed %llu", (unsigned long long)seed);
     if (s->n_kept) snprintf(kept, sizeof kept, " (%zu kept)", s->n_kept);
     spec_line(&a->speculation, spec, sizeof spec);
-    snprintf(out, cap, "%zu tokens, %.1f tokens/s%s; prompt %zu tokens%s, %.1f tokens/s; %s%s", s->n_output, decode_rate(s), spec, s->n_prompt, kept, prefill_rate(s),
-             sk_finish_name(a->finish), seed_text);
+    snprintf(out, cap, "%zu tokens, %.1f tokens/s%s; prompt %zu tokens%s, %.1f tokens/s; %s%s", s->n_output,
+             decode_rate(s), spec, s->n_prompt, kept, prefill_rate(s), sk_finish_name(a->finish), seed_text);
 }

@@ -18,8 +18,8 @@ struct answer {
 typedef void answer_show(struct sk_str text, enum sk_proposer_kind origin);
 
 /* Runs to the end or to Ctrl-C. `show` may be NULL. Speculates as `spec` says (NULL: not at all). */
-sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *r, struct spec_options *spec, answer_show *show, struct answer *out,
-                     struct sk_error *err);
+sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *r,
+                     struct spec_options *spec, answer_show *show, struct answer *out, struct sk_error *err);
 void answer_free(struct answer *a);
 /* "24 tokens, 190.2 tokens/s, …" */
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap);

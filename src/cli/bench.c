@@ -66,7 +66,8 @@ struct bench {
 static sk_status time_pass(struct bench *b, size_t n, bool all_logits, double *seconds, struct sk_error *err) {
     const uint32_t position = b->session->position;
     for (size_t i = 0; i < n; i++)
-        b->rows[i] = (struct sk_row){b->session, (int32_t)((position + i) * 7919u % b->rt->model->h.n_vocab), all_logits || i + 1 == n};
+        b->rows[i] = (struct sk_row){b->session, (int32_t)((position + i) * 7919u % b->rt->model->h.n_vocab),
+                                     all_logits || i + 1 == n};
     const uint64_t start = sk_now_ns();
     const sk_status st = sk_runtime_run(b->rt, b->rows, n, b->logits, err);
     *seconds = sk_seconds_since(start);
@@ -79,7 +80,8 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 /* The median of several, after one that warms up. */
-static sk_status median_pass(struct bench *b, size_t n, bool all_logits, size_t repeats, double *seconds, struct sk_error *err) {
+static sk_status median_pass(struct bench *b, size_t n, bool all_logits, size_t repeats, double *seconds,
+                             struct sk_error *err) {
     double times[64];
     sk_status st = time_pass(b, n, all_logits, &times[0], err);
     for (size_t i = 0; i < repeats && !st; i++) st = time_pass(b, n, all_logits, &times[i], err);
@@ -112,7 +114,8 @@ static sk_status measure(struct model *m, size_t repeats, struct figures *f, str
         st = median_pass(&b, prefill_tokens[i], false, 3, &seconds, err);
         f->prefill[i] = (double)prefill_tokens[i] / seconds;
     }
-    for (size_t i = 0; i < DEPTH; i++) b.rows[i] = (struct sk_row){b.session, (int32_t)(i % b.rt->model->h.n_vocab), false};
+    for (size_t i = 0; i < DEPTH; i++)
+        b.rows[i] = (struct sk_row){b.session, (int32_t)(i % b.rt->model->h.n_vocab), false};
     if (!st) st = sk_runtime_run(b.rt, b.rows, DEPTH, NULL, err);
     for (size_t i = 0; i < N_PASSES && !st; i++) {
         st = median_pass(&b, pass_rows[i], true, repeats, &seconds, err);
@@ -130,14 +133,15 @@ static sk_status measure(struct model *m, size_t repeats, struct figures *f, str
 /* ---- output -------------------------------------------------------------------------------------------- */
 
 static void print_human(const struct model *m, const struct figures *f) {
-    printf("kernels %s, %zu threads, %.1f MB of weights, loaded in %.2f s\n", m->runtime->ops.kernels->name, sk_pool_threads(m->runtime->pool),
-           (double)m->runtime->model->weight_bytes / 1e6, f->load_s);
-    printf("decode        %8.1f tokens/s  (weights at %.1f GB/s; copying here moves %.1f GB/s)\n", f->decode_tokens_per_s, f->weight_bytes_per_s * 1e-9,
-           f->copy_bytes_per_s * 1e-9);
+    printf("kernels %s, %zu threads, %.1f MB of weights, loaded in %.2f s\n", m->runtime->ops.kernels->name,
+           sk_pool_threads(m->runtime->pool), (double)m->runtime->model->weight_bytes / 1e6, f->load_s);
+    printf("decode        %8.1f tokens/s  (weights at %.1f GB/s; copying here moves %.1f GB/s)\n",
+           f->decode_tokens_per_s, f->weight_bytes_per_s * 1e-9, f->copy_bytes_per_s * 1e-9);
     for (size_t i = 0; i < N_PREFILLS; i++) printf("prefill %-4zu  %8.1f tokens/s\n", prefill_tokens[i], f->prefill[i]);
     printf("\nrows in a pass      ms   against 1 row   tokens/s if all are accepted\n");
     for (size_t i = 0; i < N_PASSES; i++)
-        printf("%14zu  %6.2f  %14.2f  %29.1f\n", pass_rows[i], f->pass_ms[i], f->pass_ms[i] / f->pass_ms[0], (double)pass_rows[i] * 1e3 / f->pass_ms[i]);
+        printf("%14zu  %6.2f  %14.2f  %29.1f\n", pass_rows[i], f->pass_ms[i], f->pass_ms[i] / f->pass_ms[0],
+               (double)pass_rows[i] * 1e3 / f->pass_ms[i]);
 }
 
 static void print_json(const struct model *m, const struct figures *f) {
@@ -151,9 +155,11 @@ static void print_json(const struct model *m, const struct figures *f) {
         snprintf(key, sizeof key, "%zu", prefill_tokens[i]);
         json_object_set_new(prefill, key, json_real(f->prefill[i]));
     }
-    json_t *o = json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:I, s:f, s:f}", "kernels", m->runtime->ops.kernels->name, "threads", (json_int_t)sk_pool_threads(m->runtime->pool),
-                          "load_s", f->load_s, "decode_tokens_per_s", f->decode_tokens_per_s, "pass_ms", passes, "prefill", prefill, "weight_bytes",
-                          (json_int_t)m->runtime->model->weight_bytes, "weight_bytes_per_s", f->weight_bytes_per_s, "copy_bytes_per_s", f->copy_bytes_per_s);
+    json_t *o = json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:I, s:f, s:f}", "kernels", m->runtime->ops.kernels->name,
+                          "threads", (json_int_t)sk_pool_threads(m->runtime->pool), "load_s", f->load_s,
+                          "decode_tokens_per_s", f->decode_tokens_per_s, "pass_ms", passes, "prefill", prefill,
+                          "weight_bytes", (json_int_t)m->runtime->model->weight_bytes, "weight_bytes_per_s",
+                          f->weight_bytes_per_s, "copy_bytes_per_s", f->copy_bytes_per_s);
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(o);
@@ -165,20 +171,25 @@ int command_bench(int argc, char **argv) {
     bool json = false, spec = false, curve = false, help;
     size_t n_new = 128, n_prompts = SIZE_MAX;
     const char *workloads = "bench/workloads", *draft_model = NULL;
-    const struct option options[] = {{"spec", 0, OPTION_FLAG, &spec, NULL, "measure workloads plainly and with each proposer instead"},
-                                     {"spec-curve", 0, OPTION_FLAG, &curve, NULL, "measure the gain against the accuracy of drafts instead"},
-                                     {"workloads", 0, OPTION_STRING, &workloads, "DIR", "with --spec: prompts from the *.jsonl there (default bench/workloads)"},
-                                     {"prompts", 0, OPTION_SIZE, &n_prompts, "N", "with --spec: at most so many of each (default: all)"},
-                                     {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "with --spec: tokens per answer (default 128)"},
-                                     {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
-                                     {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
-                                     {"repeats", 'r', OPTION_SIZE, &repeats, "N", "passes per figure, of which the median counts (default 15)"},
-                                     MODEL_OPTIONS(mo),
-                                     {0}};
+    const struct option options[] = {
+        {"spec", 0, OPTION_FLAG, &spec, NULL, "measure workloads plainly and with each proposer instead"},
+        {"spec-curve", 0, OPTION_FLAG, &curve, NULL, "measure the gain against the accuracy of drafts instead"},
+        {"workloads", 0, OPTION_STRING, &workloads, "DIR",
+         "with --spec: prompts from the *.jsonl there (default bench/workloads)"},
+        {"prompts", 0, OPTION_SIZE, &n_prompts, "N", "with --spec: at most so many of each (default: all)"},
+        {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "with --spec: tokens per answer (default 128)"},
+        {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
+        {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
+        {"repeats", 'r', OPTION_SIZE, &repeats, "N", "passes per figure, of which the median counts (default 15)"},
+        MODEL_OPTIONS(mo),
+        {0}};
     struct sk_error err = {0};
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
-        options_help("bench -m MODEL [options]", "Measures load time, decoding, passes of 1 to 16 rows and prefill, beside the memory's copy bandwidth.", options);
+        options_help(
+            "bench -m MODEL [options]",
+            "Measures load time, decoding, passes of 1 to 16 rows and prefill, beside the memory's copy bandwidth.",
+            options);
         return 0;
     }
     struct model m = {0};
@@ -193,7 +204,8 @@ int command_bench(int argc, char **argv) {
     }
     if (!mo.context) mo.context = 1024;
     if (repeats < 1 || repeats > 64) st = sk_fail(&err, SK_EINVAL, "--repeats must be from 1 to 64, not %zu", repeats);
-    if (!st && mo.context < PREFILL_MAX + DEPTH) st = sk_fail(&err, SK_EINVAL, "--context must be at least %d here, not %zu", PREFILL_MAX + DEPTH, mo.context);
+    if (!st && mo.context < PREFILL_MAX + DEPTH)
+        st = sk_fail(&err, SK_EINVAL, "--context must be at least %d here, not %zu", PREFILL_MAX + DEPTH, mo.context);
     if (!st && !(st = setup_file(&m, &mo, &err))) st = setup_runtime(&m, &mo, &err);
     if (!st) st = measure(&m, repeats, &figures, &err);
     if (!st && json) print_json(&m, &figures);

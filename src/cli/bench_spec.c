@@ -11,7 +11,8 @@
 
 enum mode { MODE_PLAIN, MODE_SUFFIX, MODE_CACHE, MODE_AUTO, MODE_MTP, MODE_DRAFT, MODE_REPLAY, N_MODES };
 static const char *const mode_names[N_MODES] = {"plain", "suffix", "cache", "auto", "mtp", "draft", "replay"};
-static const uint32_t mode_kinds[N_MODES] = {0, 1u << SK_SUFFIX, 1u << SK_CACHE, ~0u, 1u << SK_MTP, 1u << SK_DRAFT, 1u << SK_PLUGIN};
+static const uint32_t mode_kinds[N_MODES] = {
+    0, 1u << SK_SUFFIX, 1u << SK_CACHE, ~0u, 1u << SK_MTP, 1u << SK_DRAFT, 1u << SK_PLUGIN};
 
 struct totals {
     size_t tokens, windows; /* decoded after the first token */
@@ -22,20 +23,29 @@ struct spec_bench {
     struct model *m;
     const struct bench_spec_options *o;
     struct sk_draft_model *draft;
-    size_t fixed_width; /* 0: by goodput */
-    double accuracy;    /* of MODE_REPLAY */
+    size_t fixed_width;   /* 0: by goodput */
+    double accuracy;      /* of MODE_REPLAY */
     const int32_t *known; /* prompt and plain answer */
     size_t n_known;
 };
 
-static bool collect(void *ctx, const struct sk_token_event *e) { return sk_tokens_push(ctx, e->token); }
+static bool collect(void *ctx, const struct sk_token_event *e) {
+    return sk_tokens_push(ctx, e->token);
+}
 
 /* One answer; adds to *totals. The tokens are left in `out`. */
-static sk_status run_answer(struct spec_bench *b, const struct workload_prompt *prompt, enum mode mode, struct sk_tokens *out, struct totals *totals, struct sk_error *err) {
+static sk_status run_answer(struct spec_bench *b, const struct workload_prompt *prompt, enum mode mode,
+                            struct sk_tokens *out, struct totals *totals, struct sk_error *err) {
     struct sk_speculation_options o = sk_speculation_defaults();
     struct sk_generation *g;
     struct sk_proposer *extra = NULL;
-    struct sk_request r = {.prompt = prompt->tokens.ids, .n_prompt = prompt->tokens.n, .max_tokens = b->o->n_new, .sampling = sk_sampling_defaults(), .ignore_end = b->o->curve, .on_token = collect, .ctx = out};
+    struct sk_request r = {.prompt = prompt->tokens.ids,
+                           .n_prompt = prompt->tokens.n,
+                           .max_tokens = b->o->n_new,
+                           .sampling = sk_sampling_defaults(),
+                           .ignore_end = b->o->curve,
+                           .on_token = collect,
+                           .ctx = out};
     sk_status st = SK_OK;
     const struct sk_str stop = sk_str_of(prompt->stop);
     if (stop.n) r.stops = &stop, r.n_stops = 1;
@@ -46,12 +56,15 @@ static sk_status run_answer(struct spec_bench *b, const struct workload_prompt *
     out->n = 0;
     if (mode != MODE_PLAIN) r.speculation = &o;
     if (mode == MODE_DRAFT) st = sk_draft_proposer_create(b->draft, &r.sampling, 8, 0.4f, &extra, err);
-    if (mode == MODE_REPLAY && !(extra = sk_replay_proposer_create(b->known, b->n_known, b->m->target->ops->n_vocab(b->m->target), b->accuracy, 1))) st = sk_fail_memory(err, b->n_known * 4, "a proposer");
+    if (mode == MODE_REPLAY && !(extra = sk_replay_proposer_create(
+                                     b->known, b->n_known, b->m->target->ops->n_vocab(b->m->target), b->accuracy, 1)))
+        st = sk_fail_memory(err, b->n_known * 4, "a proposer");
     if (st) return st;
     r.proposers = &extra;
     r.n_proposers = extra != NULL;
     if ((st = sk_engine_add(b->m->engine, &r, &g, err))) return st;
-    while (sk_engine_step(b->m->engine)) {}
+    while (sk_engine_step(b->m->engine)) {
+    }
     totals->tokens += g->stats.n_output - 1;
     totals->windows += g->stats.n_windows;
     totals->seconds += g->stats.decode_s;
@@ -60,10 +73,13 @@ static sk_status run_answer(struct spec_bench *b, const struct workload_prompt *
     return st;
 }
 
-static double rate(const struct totals *t) { return t->seconds > 0.0 ? (double)t->tokens / t->seconds : 0.0; }
+static double rate(const struct totals *t) {
+    return t->seconds > 0.0 ? (double)t->tokens / t->seconds : 0.0;
+}
 
 /* All modes take turns on each prompt, so that a slow minute of the machine hits all of them. */
-static sk_status run_workload(struct spec_bench *b, const struct workload *w, const bool *wanted, struct totals *totals, struct sk_error *err) {
+static sk_status run_workload(struct spec_bench *b, const struct workload *w, const bool *wanted, struct totals *totals,
+                              struct sk_error *err) {
     struct sk_tokens first = {0}, other = {0};
     sk_status st = SK_OK;
     for (size_t i = 0; i < w->n && !st; i++) {
@@ -73,7 +89,9 @@ static sk_status run_workload(struct spec_bench *b, const struct workload *w, co
             struct sk_tokens *out = mode == MODE_PLAIN ? &first : &other;
             st = run_answer(b, &w->prompts[i], (enum mode)mode, out, &totals[mode], err);
             if (!st && (out->n != first.n || memcmp(out->ids, first.ids, first.n * sizeof *first.ids) != 0))
-                st = sk_fail(err, SK_EINVAL, "%s changed the answer to prompt %zu of '%s': that must never happen; please report it", mode_names[mode], i + 1, w->name);
+                st = sk_fail(err, SK_EINVAL,
+                             "%s changed the answer to prompt %zu of '%s': that must never happen; please report it",
+                             mode_names[mode], i + 1, w->name);
         }
     }
     if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%40s\r", "");
@@ -85,7 +103,9 @@ static sk_status run_workload(struct spec_bench *b, const struct workload *w, co
 static void print_row(const char *name, const bool *wanted, const struct totals *t) {
     printf("| %s | %.1f |", name, rate(&t[MODE_PLAIN]));
     for (size_t mode = 1; mode < N_MODES; mode++)
-        if (wanted[mode]) printf(" %.2f (%.2f) |", rate(&t[mode]) / rate(&t[MODE_PLAIN]), (double)t[mode].tokens / (double)(t[mode].windows ? t[mode].windows : 1));
+        if (wanted[mode])
+            printf(" %.2f (%.2f) |", rate(&t[mode]) / rate(&t[MODE_PLAIN]),
+                   (double)t[mode].tokens / (double)(t[mode].windows ? t[mode].windows : 1));
     printf("\n");
     fflush(stdout);
 }
@@ -94,20 +114,25 @@ static json_t *row_json(const bool *wanted, const struct totals *t) {
     json_t *o = json_object();
     for (size_t mode = 0; mode < N_MODES; mode++)
         if (wanted[mode])
-            json_object_set_new(o, mode_names[mode], json_pack("{s:f, s:f, s:f}", "tokens_per_s", rate(&t[mode]), "ratio", rate(&t[mode]) / rate(&t[MODE_PLAIN]), "tokens_per_window",
-                                                                (double)t[mode].tokens / (double)(t[mode].windows ? t[mode].windows : 1)));
+            json_object_set_new(o, mode_names[mode],
+                                json_pack("{s:f, s:f, s:f}", "tokens_per_s", rate(&t[mode]), "ratio",
+                                          rate(&t[mode]) / rate(&t[MODE_PLAIN]), "tokens_per_window",
+                                          (double)t[mode].tokens / (double)(t[mode].windows ? t[mode].windows : 1)));
     return o;
 }
 
 static sk_status by_workload(struct spec_bench *b, struct sk_error *err) {
     struct workloads w = {0};
     struct totals all[N_MODES] = {0};
-    const bool wanted[N_MODES] = {true, true, true, true, b->m->target->ops->has_drafts(b->m->target), b->draft != NULL, false};
+    const bool wanted[N_MODES] = {true, true, true, true, b->m->target->ops->has_drafts(b->m->target), b->draft != NULL,
+                                  false};
     json_t *json = json_object();
     sk_status st = setup_template(b->m, NULL, err);
     if (!st) st = workloads_load(b->o->workloads, b->m, b->o->n_prompts, 2048, &w, err);
     if (!st && !b->o->json) {
-        printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu threads\n\n| workload | plain |", b->o->n_new, sk_pool_threads(b->m->runtime->pool));
+        printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu "
+               "threads\n\n| workload | plain |",
+               b->o->n_new, sk_pool_threads(b->m->runtime->pool));
         for (size_t mode = 1; mode < N_MODES; mode++)
             if (wanted[mode]) printf(" %s |", mode_names[mode]);
         printf("\n|---|---|");
@@ -139,7 +164,8 @@ static sk_status by_workload(struct spec_bench *b, struct sk_error *err) {
 
 /* ---- the curve ----------------------------------------------------------------------------------------- */
 
-static sk_status curve_point(struct spec_bench *b, const struct workload_prompt *prompt, double plain, struct sk_error *err) {
+static sk_status curve_point(struct spec_bench *b, const struct workload_prompt *prompt, double plain,
+                             struct sk_error *err) {
     static const size_t widths[] = {0, 1, 3, 7, 15};
     struct sk_tokens out = {0};
     sk_status st = SK_OK;
@@ -170,7 +196,10 @@ static sk_status by_accuracy(struct spec_bench *b, struct sk_error *err) {
     b->known = start.tokens.ids;
     b->n_known = start.tokens.n;
     start.tokens.n = 32;
-    if (!st) printf("gain over plain decoding (%.1f tokens/s) by the accuracy of drafts and the width (tokens per window)\n\n| accuracy | auto | 1 | 3 | 7 | 15 |\n|---|---|---|---|---|---|\n", rate(&t));
+    if (!st)
+        printf("gain over plain decoding (%.1f tokens/s) by the accuracy of drafts and the width (tokens per "
+               "window)\n\n| accuracy | auto | 1 | 3 | 7 | 15 |\n|---|---|---|---|---|---|\n",
+               rate(&t));
     static const double accuracies[] = {0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0};
     for (size_t i = 0; i < sizeof accuracies / sizeof *accuracies && !st; i++) {
         b->accuracy = accuracies[i];
@@ -184,7 +213,8 @@ static sk_status by_accuracy(struct spec_bench *b, struct sk_error *err) {
 sk_status bench_spec(struct model *m, const struct bench_spec_options *o, struct sk_error *err) {
     struct spec_bench b = {.m = m, .o = o};
     sk_status st = SK_OK;
-    if (o->n_new < 2 || o->n_new > 4096) return sk_fail(err, SK_EINVAL, "--max-tokens must be from 2 to 4096 here, not %zu", o->n_new);
+    if (o->n_new < 2 || o->n_new > 4096)
+        return sk_fail(err, SK_EINVAL, "--max-tokens must be from 2 to 4096 here, not %zu", o->n_new);
     if (o->draft_model) st = sk_draft_model_open(o->draft_model, m->tokenizer, m->runtime, &b.draft, err);
     if (!st) st = o->curve ? by_accuracy(&b, err) : by_workload(&b, err);
     sk_draft_model_close(b.draft);

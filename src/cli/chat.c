@@ -1,4 +1,5 @@
-/* skipstone chat: a conversation on the terminal. The session is kept between turns, so that only what is new is run. */
+/* skipstone chat: a conversation on the terminal. The session is kept between turns, so that only what is new is run.
+ */
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
@@ -11,14 +12,15 @@
 #include "answer.h"
 #include "commands.h"
 
-static const char help_text[] = "  /help          this text\n"
-                                "  /reset         forget the conversation\n"
-                                "  /stats         what it took so far\n"
-                                "  /save FILE     write the conversation as JSON\n"
-                                "  /colors        color tokens by whose guess they were, or stop it\n"
-                                "  /quit          leave (so does Ctrl-D)\n"
-                                "A line that ends with \\ goes on in the next; a line \"\"\" opens and closes a block of lines.\n"
-                                "Ctrl-C stops an answer.\n";
+static const char help_text[] =
+    "  /help          this text\n"
+    "  /reset         forget the conversation\n"
+    "  /stats         what it took so far\n"
+    "  /save FILE     write the conversation as JSON\n"
+    "  /colors        color tokens by whose guess they were, or stop it\n"
+    "  /quit          leave (so does Ctrl-D)\n"
+    "A line that ends with \\ goes on in the next; a line \"\"\" opens and closes a block of lines.\n"
+    "Ctrl-C stops an answer.\n";
 
 struct chat {
     struct model m;
@@ -138,10 +140,13 @@ static size_t common_prefix(const struct sk_tokens *a, const struct sk_tokens *b
     return n == b->n ? n - 1 : n;
 }
 
-/* Puts the session at the part of the prompt that it shares. One that cannot go back so far is given up; the prompt is run anew. */
+/* Puts the session at the part of the prompt that it shares. One that cannot go back so far is given up; the prompt is
+ * run anew. */
 static void rewind_session(struct chat *c, const struct sk_tokens *prompt) {
     struct sk_error ignored;
-    if (c->session && c->m.target->ops->settle(c->m.target, c->session, (uint32_t)common_prefix(&c->run, prompt), &ignored)) drop_session(c);
+    if (c->session &&
+        c->m.target->ops->settle(c->m.target, c->session, (uint32_t)common_prefix(&c->run, prompt), &ignored))
+        drop_session(c);
 }
 
 /* What the session holds after an answer: all but the last token, which was never run. */
@@ -164,7 +169,12 @@ static sk_status answer_turn(struct chat *c, struct sk_error *err) {
     if (!st) {
         rewind_session(c, &prompt);
         for (size_t i = 0; i < c->so.stops.n; i++) stops[i] = sk_str_of(c->so.stops.items[i]);
-        const struct sk_request r = {.prompt = prompt.ids, .n_prompt = prompt.n, .max_tokens = c->max_tokens, .sampling = c->so.params, .stops = stops, .n_stops = c->so.stops.n};
+        const struct sk_request r = {.prompt = prompt.ids,
+                                     .n_prompt = prompt.n,
+                                     .max_tokens = c->max_tokens,
+                                     .sampling = c->so.params,
+                                     .stops = stops,
+                                     .n_stops = c->so.stops.n};
         st = answer_run(&c->m, c->session, &r, &c->spec, c->colors ? print_colored : print_text, &a, err);
         c->session = a.session;
         if (!c->session || !remember_tokens(c, &prompt, &a.tokens)) drop_session(c);
@@ -175,7 +185,8 @@ static sk_status answer_turn(struct chat *c, struct sk_error *err) {
         answer_line(&a, c->so.params.seed, c->so.params.temperature > 0.0f, line, sizeof line);
         const bool dim = isatty(STDERR_FILENO);
         fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", line, dim ? "\033[0m" : "");
-        json_array_append_new(c->messages, json_pack("{s:s, s:o}", "role", "assistant", "content", json_stringn(a.text.data ? a.text.data : "", a.text.len)));
+        json_array_append_new(c->messages, json_pack("{s:s, s:o}", "role", "assistant", "content",
+                                                     json_stringn(a.text.data ? a.text.data : "", a.text.len)));
         c->n_turns++;
         c->n_output += a.stats.n_output;
         c->n_prompt += a.stats.n_prompt;
@@ -200,8 +211,9 @@ static void reset(struct chat *c) {
 
 static void print_stats(const struct chat *c) {
     const size_t context = c->m.target->ops->context(c->m.target);
-    printf("%zu answers, %zu tokens at %.1f tokens/s; prompts %zu tokens, %zu of them kept from earlier turns; context %zu of %zu\n", c->n_turns, c->n_output,
-           per_second(c->n_output, c->decode_s), c->n_prompt, c->n_kept, c->run.n, context);
+    printf("%zu answers, %zu tokens at %.1f tokens/s; prompts %zu tokens, %zu of them kept from earlier turns; context "
+           "%zu of %zu\n",
+           c->n_turns, c->n_output, per_second(c->n_output, c->decode_s), c->n_prompt, c->n_kept, c->run.n, context);
 }
 
 static void save(const struct chat *c, const char *path) {
@@ -216,7 +228,8 @@ static void save(const struct chat *c, const char *path) {
 static void toggle_colors(struct chat *c) {
     c->colors = !c->colors;
     printf("colors are %s", c->colors ? "on:" : "off");
-    for (size_t k = 0; k < SK_N_PROPOSERS && c->colors; k++) printf(" \033[%sm%s\033[0m", origin_colors[k], sk_proposer_name((enum sk_proposer_kind)k));
+    for (size_t k = 0; k < SK_N_PROPOSERS && c->colors; k++)
+        printf(" \033[%sm%s\033[0m", origin_colors[k], sk_proposer_name((enum sk_proposer_kind)k));
     putchar('\n');
 }
 
@@ -269,8 +282,9 @@ static void converse(struct chat *c) {
     open_editor(c);
     if (c->editor) {
         const struct sk_model *model = c->m.runtime->model;
-        printf("%.1f MB of weights, context %zu, %zu threads, %s kernels. /help lists the commands.\n", (double)model->weight_bytes / 1e6, c->m.runtime->n_positions,
-               sk_pool_threads(c->m.runtime->pool), c->m.runtime->ops.kernels->name);
+        printf("%.1f MB of weights, context %zu, %zu threads, %s kernels. /help lists the commands.\n",
+               (double)model->weight_bytes / 1e6, c->m.runtime->n_positions, sk_pool_threads(c->m.runtime->pool),
+               c->m.runtime->ops.kernels->name);
     }
     while (read_message(c, &text) && take_message(c, &text)) text.len = 0;
     if (c->editor) el_end(c->editor);
@@ -283,18 +297,22 @@ int command_chat(int argc, char **argv) {
     struct model_options mo = {0};
     size_t n_positional;
     bool help;
-    const struct option options[] = {{"system", 0, OPTION_STRING, &c.system, "TEXT", "a system message"},
-                                     {"max-tokens", 'n', OPTION_SIZE, &c.max_tokens, "N", "at most so many tokens per answer (default 2048)"},
-                                     {"chat-template", 0, OPTION_STRING, &mo.template_file, "FILE", "instead of the model's own"},
-                                     MODEL_OPTIONS(mo),
-                                     SAMPLING_OPTIONS(c.so),
-                                     SPEC_OPTIONS(c.spec),
-                                     {0}};
+    const struct option options[] = {
+        {"system", 0, OPTION_STRING, &c.system, "TEXT", "a system message"},
+        {"max-tokens", 'n', OPTION_SIZE, &c.max_tokens, "N", "at most so many tokens per answer (default 2048)"},
+        {"chat-template", 0, OPTION_STRING, &mo.template_file, "FILE", "instead of the model's own"},
+        MODEL_OPTIONS(mo),
+        SAMPLING_OPTIONS(c.so),
+        SPEC_OPTIONS(c.spec),
+        {0}};
     struct sk_error err = {0};
     struct sk_logit_bias bias[64];
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
-        options_help("chat -m MODEL [options]", "Talks to a model on the terminal; /help there lists the commands. Reads lines from stdin if that is no terminal.", options);
+        options_help("chat -m MODEL [options]",
+                     "Talks to a model on the terminal; /help there lists the commands. Reads lines from stdin if that "
+                     "is no terminal.",
+                     options);
         return 0;
     }
     setlocale(LC_CTYPE, "");
@@ -303,7 +321,9 @@ int command_chat(int argc, char **argv) {
     if (!st) st = setup_engine(&c.m, &mo, &err);
     if (!st) st = spec_open(&c.spec, c.m.tokenizer, c.m.runtime, &err);
     if (!st) st = setup_template(&c.m, mo.template_file, &err);
-    if (!st && !c.m.template) st = sk_fail(&err, SK_EINVAL, "'%s' has no chat template: --chat-template FILE gives one, and run --raw needs none", mo.model);
+    if (!st && !c.m.template)
+        st = sk_fail(&err, SK_EINVAL,
+                     "'%s' has no chat template: --chat-template FILE gives one, and run --raw needs none", mo.model);
     if (!st) {
         c.messages = json_array();
         reset(&c);

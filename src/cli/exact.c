@@ -32,7 +32,7 @@ struct way {
     const char *name;
     const char *isa; /* NULL = the fastest */
     size_t n_threads, chunk, batch;
-    bool trims; /* run wrong tokens and take them back, and take true ones back and run them again */
+    bool trims;           /* run wrong tokens and take them back, and take true ones back and run them again */
     size_t quick_prompts; /* prompts in the quick form; 0 = all */
 };
 
@@ -66,11 +66,13 @@ static XXH128_hash_t hash_logits(const struct player *p, const float *logits) {
 static sk_status disturb(const struct player *p, const struct lane *l, struct sk_error *err) {
     const uint32_t position = l->session->position, back = position > 5 ? position - 5 : 0;
     struct sk_row wrong[3];
-    for (size_t i = 0; i < 3; i++) wrong[i] = (struct sk_row){l->session, (int32_t)((position * 31 + i * 17) % p->rt->model->h.n_vocab), false};
+    for (size_t i = 0; i < 3; i++)
+        wrong[i] = (struct sk_row){l->session, (int32_t)((position * 31 + i * 17) % p->rt->model->h.n_vocab), false};
     sk_status st = sk_runtime_run(p->rt, wrong, 3, NULL, err);
     if (!st) st = sk_session_trim(l->session, back, err);
     struct sk_row again[5];
-    for (uint32_t i = back; i < position; i++) again[i - back] = (struct sk_row){l->session, l->record->tokens[i], false};
+    for (uint32_t i = back; i < position; i++)
+        again[i - back] = (struct sk_row){l->session, l->record->tokens[i], false};
     return st ? st : sk_runtime_run(p->rt, again, position - back, NULL, err);
 }
 
@@ -81,7 +83,8 @@ static size_t lane_rows(const struct lane *l, size_t pass, size_t chunk) {
     return left < chunk ? left : chunk;
 }
 
-static void take_rows(const struct player *p, struct lane *l, size_t first_position, size_t n, const float *logits, size_t stride) {
+static void take_rows(const struct player *p, struct lane *l, size_t first_position, size_t n, const float *logits,
+                      size_t stride) {
     struct record *r = l->record;
     for (size_t i = 0; i < n; i++) r->logits[first_position + i] = hash_logits(p, logits + i * stride);
     if (first_position + n < r->n) return; /* still in the prompt */
@@ -99,7 +102,8 @@ static sk_status play(struct player *p, const struct way *w, struct lane *lanes,
             done += l->record->n == l->n_total;
             n[i] = lane_rows(l, pass, w->chunk);
             if (total + n[i] > p->max_rows) n[i] = p->max_rows - total;
-            for (size_t r = 0; r < n[i]; r++) p->rows[total++] = (struct sk_row){l->session, l->record->tokens[l->session->position + r], true};
+            for (size_t r = 0; r < n[i]; r++)
+                p->rows[total++] = (struct sk_row){l->session, l->record->tokens[l->session->position + r], true};
         }
         if (done == n_lanes) return SK_OK;
         sk_status st = sk_runtime_run(p->rt, p->rows, total, p->logits, err);
@@ -125,7 +129,8 @@ struct exact {
     bool quick, verbose;
 };
 
-static sk_status open_lane(const struct exact *e, struct player *p, size_t prompt, struct record *r, struct lane *out, struct sk_error *err) {
+static sk_status open_lane(const struct exact *e, struct player *p, size_t prompt, struct record *r, struct lane *out,
+                           struct sk_error *err) {
     const struct sk_tokens *t = &e->prompts[prompt];
     *out = (struct lane){.record = r, .n_prompt = t->n, .n_total = t->n + e->n_new};
     r->tokens = sk_calloc(out->n_total, sizeof *r->tokens);
@@ -151,16 +156,23 @@ static void compare(struct exact *e, const struct way *w, size_t temperature, si
         if (!token_differs && !logits_differ) continue;
         e->n_differ++;
         if (e->n_differ <= 10)
-            printf("  %s, prompt %zu, temperature %g, position %zu: %s differ\n", w->name, prompt, (double)temperatures[temperature], i, token_differs ? "tokens" : "logits");
+            printf("  %s, prompt %zu, temperature %g, position %zu: %s differ\n", w->name, prompt,
+                   (double)temperatures[temperature], i, token_differs ? "tokens" : "logits");
     }
 }
 
 /* Plays prompts [first, first + batch) side by side. With `keep` the records become the truth. */
-static sk_status play_group(struct exact *e, struct player *p, const struct way *w, size_t temperature, size_t first, bool keep, struct sk_error *err) {
+static sk_status play_group(struct exact *e, struct player *p, const struct way *w, size_t temperature, size_t first,
+                            bool keep, struct sk_error *err) {
     struct lane lanes[MAX_LANES] = {0};
     struct record records[MAX_LANES] = {0};
-    const struct sk_sampling_params params = {.temperature = temperatures[temperature], .top_k = 40, .top_p = 0.95f, .typical_p = 1.0f, .repetition_penalty = 1.1f,
-                                              .penalty_window = 64, .seed = 20260 + temperature};
+    const struct sk_sampling_params params = {.temperature = temperatures[temperature],
+                                              .top_k = 40,
+                                              .top_p = 0.95f,
+                                              .typical_p = 1.0f,
+                                              .repetition_penalty = 1.1f,
+                                              .penalty_window = 64,
+                                              .seed = 20260 + temperature};
     const size_t n = w->batch < N_PROMPTS - first ? w->batch : N_PROMPTS - first;
     sk_status st = SK_OK;
     for (size_t i = 0; i < n && !st; i++) {
@@ -190,10 +202,13 @@ static sk_status run_way(struct exact *e, const struct way *w, bool keep, struct
     const size_t logits_bytes = p.max_rows * sk_model_logits_stride(rt->model) * sizeof(float);
     p.rows = sk_calloc(p.max_rows, sizeof *p.rows);
     p.logits = sk_region_alloc(logits_bytes);
-    st = p.rows && p.logits ? sk_sampler_create(rt->model->h.n_vocab, &p.sampler, err) : sk_fail_memory(err, logits_bytes, "logits");
-    const size_t before = e->n_compared, differed = e->n_differ, n_prompts = e->quick && w->quick_prompts ? w->quick_prompts : N_PROMPTS;
+    st = p.rows && p.logits ? sk_sampler_create(rt->model->h.n_vocab, &p.sampler, err)
+                            : sk_fail_memory(err, logits_bytes, "logits");
+    const size_t before = e->n_compared, differed = e->n_differ,
+                 n_prompts = e->quick && w->quick_prompts ? w->quick_prompts : N_PROMPTS;
     for (size_t t = 0; t < N_TEMPERATURES && !st; t++)
-        for (size_t first = 0; first < n_prompts && !st; first += w->batch) st = play_group(e, &p, w, t, first, keep, err);
+        for (size_t first = 0; first < n_prompts && !st; first += w->batch)
+            st = play_group(e, &p, w, t, first, keep, err);
     sk_sampler_free(p.sampler);
     sk_region_free(p.logits, logits_bytes);
     free(p.rows);
@@ -241,25 +256,31 @@ int command_exact(int argc, char **argv) {
     bool quick = false, quiet = false, spec = false, help;
     size_t n_new = 0, n_positional;
     const char *workloads = NULL, *draft_model = NULL;
-    const struct option options[] = {{"model", 'm', OPTION_STRING, &mo.model, "FILE", "the model, a GGUF file"},
-                                     {"quick", 0, OPTION_FLAG, &quick, NULL, "fewer tokens"},
-                                     {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "tokens to decode after each prompt (default 64; quick: 12)"},
-                                     {"spec", 0, OPTION_FLAG, &spec, NULL, "check speculation instead: every proposer, width, batch and chunk size"},
-                                     {"workloads", 0, OPTION_STRING, &workloads, "DIR", "with --spec: prompts from the *.jsonl there (default: built-in ones)"},
-                                     {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
-                                     {"mtp", 0, OPTION_STRING, &mo.mtp_file, "FILE", "with --spec: a GGUF with a multi-token-prediction block"},
-                                     {"threads", 't', OPTION_SIZE, &mo.n_threads, "N", "with --spec: compute threads (default: physical cores)"},
-                                     {"quiet", 'q', OPTION_FLAG, &quiet, NULL, "print the last line only"},
-                                     {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &mo.allow_unknown_pretokenizer, NULL, "go on with an unknown pre-tokenizer, using gpt-2's"},
-                                     {0}};
+    const struct option options[] = {
+        {"model", 'm', OPTION_STRING, &mo.model, "FILE", "the model, a GGUF file"},
+        {"quick", 0, OPTION_FLAG, &quick, NULL, "fewer tokens"},
+        {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "tokens to decode after each prompt (default 64; quick: 12)"},
+        {"spec", 0, OPTION_FLAG, &spec, NULL, "check speculation instead: every proposer, width, batch and chunk size"},
+        {"workloads", 0, OPTION_STRING, &workloads, "DIR",
+         "with --spec: prompts from the *.jsonl there (default: built-in ones)"},
+        {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
+        {"mtp", 0, OPTION_STRING, &mo.mtp_file, "FILE", "with --spec: a GGUF with a multi-token-prediction block"},
+        {"threads", 't', OPTION_SIZE, &mo.n_threads, "N", "with --spec: compute threads (default: physical cores)"},
+        {"quiet", 'q', OPTION_FLAG, &quiet, NULL, "print the last line only"},
+        {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &mo.allow_unknown_pretokenizer, NULL,
+         "go on with an unknown pre-tokenizer, using gpt-2's"},
+        {0}};
     struct sk_error err = {0};
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
-        options_help("exact -m MODEL [--quick] [--spec]",
-                     "Checks that the same prompts give the same bits however they are computed: prompt chunks, batches, threads,\n"
-                     "instruction sets, trims; at temperatures 0, 0.8 and 1.2. With --spec: tokens, log-probabilities, finish reasons and\n"
-                     "session states of speculative decoding against plain decoding. Exit status 1 if anything differs.",
-                     options);
+        options_help(
+            "exact -m MODEL [--quick] [--spec]",
+            "Checks that the same prompts give the same bits however they are computed: prompt chunks, batches, "
+            "threads,\n"
+            "instruction sets, trims; at temperatures 0, 0.8 and 1.2. With --spec: tokens, log-probabilities, finish "
+            "reasons and\n"
+            "session states of speculative decoding against plain decoding. Exit status 1 if anything differs.",
+            options);
         return 0;
     }
     struct model m = {0};
@@ -268,11 +289,20 @@ int command_exact(int argc, char **argv) {
     if (e.n_new > 256) st = sk_fail(&err, SK_EINVAL, "--max-tokens is at most 256 here, not %zu", n_new);
     if (!st && spec) st = setup_engine(&m, &mo, &err);
     if (!st && !spec && !(st = setup_file(&m, &mo, &err))) st = setup_tokenizer(&m, &mo, &err);
-    for (size_t i = 0; i < N_PROMPTS && !st; i++) st = sk_tokenize(m.tokenizer, sk_str_of(prompt_texts[i]), true, false, &e.prompts[i], &err);
+    for (size_t i = 0; i < N_PROMPTS && !st; i++)
+        st = sk_tokenize(m.tokenizer, sk_str_of(prompt_texts[i]), true, false, &e.prompts[i], &err);
     if (!st && spec && workloads) st = setup_template(&m, NULL, &err);
     if (!st && spec) {
-        const struct exact_spec_options so = {.workloads = workloads, .max_prompts = quick ? 2 : SIZE_MAX, .prompts = e.prompts, .n_prompts = N_PROMPTS, .draft_model = draft_model,
-                                              .n_new = n_new ? n_new : quick ? 14 : 48, .rounds = quick ? 1 : 4, .verbose = !quiet};
+        const struct exact_spec_options so = {.workloads = workloads,
+                                              .max_prompts = quick ? 2 : SIZE_MAX,
+                                              .prompts = e.prompts,
+                                              .n_prompts = N_PROMPTS,
+                                              .draft_model = draft_model,
+                                              .n_new = n_new   ? n_new
+                                                       : quick ? 14
+                                                               : 48,
+                                              .rounds = quick ? 1 : 4,
+                                              .verbose = !quiet};
         st = exact_spec(&m, &so, &e.n_compared, &e.n_differ, &err);
     } else if (!st) {
         st = check_ways(&e, &err);

@@ -29,7 +29,19 @@ struct truth {
     bool known[N_SETTINGS];
 };
 
-enum guess { GUESS_SUFFIX, GUESS_CACHE, GUESS_NGRAM, GUESS_PREDICTION, GUESS_REPLAY, GUESS_REPLAY_70, GUESS_MTP, GUESS_AUTO, GUESS_DRAFT, GUESS_HOSTILE, N_GUESSES = GUESS_HOSTILE + N_HOSTILE };
+enum guess {
+    GUESS_SUFFIX,
+    GUESS_CACHE,
+    GUESS_NGRAM,
+    GUESS_PREDICTION,
+    GUESS_REPLAY,
+    GUESS_REPLAY_70,
+    GUESS_MTP,
+    GUESS_AUTO,
+    GUESS_DRAFT,
+    GUESS_HOSTILE,
+    N_GUESSES = GUESS_HOSTILE + N_HOSTILE
+};
 
 struct spec_run {
     struct model *m;
@@ -46,7 +58,11 @@ struct spec_run {
 static const struct sk_logit_bias biases[] = {{5, -100.0f}, {9, 3.0f}, {30, 2.0f}};
 
 static struct sk_request request_of(const struct spec_run *r, size_t prompt, size_t setting) {
-    struct sk_request q = {.prompt = r->prompts[prompt].ids, .n_prompt = r->prompts[prompt].n, .max_tokens = r->o->n_new, .sampling = sk_sampling_defaults(), .wants_logprobs = true};
+    struct sk_request q = {.prompt = r->prompts[prompt].ids,
+                           .n_prompt = r->prompts[prompt].n,
+                           .max_tokens = r->o->n_new,
+                           .sampling = sk_sampling_defaults(),
+                           .wants_logprobs = true};
     q.sampling.seed = 1000 * setting + prompt;
     q.sampling.min_p = 0.0f;
     switch (setting) {
@@ -74,7 +90,9 @@ static struct sk_request request_of(const struct spec_run *r, size_t prompt, siz
 static bool take_token(void *ctx, const struct sk_token_event *e) {
     struct outcome *o = ctx;
     size_t cap = o->cap;
-    if (!sk_grow(&o->tokens, &o->cap, o->n + 1, sizeof *o->tokens) || !sk_grow(&o->logprobs, &cap, o->cap, sizeof *o->logprobs)) return o->failed = true, false;
+    if (!sk_grow(&o->tokens, &o->cap, o->n + 1, sizeof *o->tokens) ||
+        !sk_grow(&o->logprobs, &cap, o->cap, sizeof *o->logprobs))
+        return o->failed = true, false;
     o->tokens[o->n] = e->token;
     o->logprobs[o->n++] = e->logprob;
     sk_buf_str(&o->text, e->text);
@@ -89,7 +107,8 @@ static void free_outcome(struct outcome *o) {
 }
 
 /* Runs requests side by side; each starts two passes after the one before. */
-static sk_status run_requests(struct spec_run *r, struct sk_request *requests, struct outcome *outcomes, size_t n, struct sk_error *err) {
+static sk_status run_requests(struct spec_run *r, struct sk_request *requests, struct outcome *outcomes, size_t n,
+                              struct sk_error *err) {
     struct sk_generation *g[MAX_BATCH] = {0};
     sk_status st = SK_OK;
     size_t added = 0;
@@ -132,14 +151,20 @@ static sk_status find_truth(struct spec_run *r, size_t prompt, size_t setting, s
 
 /* ---- combinations -------------------------------------------------------------------------------------- */
 
-static const struct { const char *name; enum sk_width_mode mode; size_t width; } widths[] = {
-    {"1", SK_WIDTH_FIXED, 1}, {"2", SK_WIDTH_FIXED, 2}, {"3", SK_WIDTH_FIXED, 3}, {"5", SK_WIDTH_FIXED, 5}, {"8", SK_WIDTH_FIXED, 8}, {"16", SK_WIDTH_FIXED, 16},
+static const struct {
+    const char *name;
+    enum sk_width_mode mode;
+    size_t width;
+} widths[] = {
+    {"1", SK_WIDTH_FIXED, 1},           {"2", SK_WIDTH_FIXED, 2},      {"3", SK_WIDTH_FIXED, 3},
+    {"5", SK_WIDTH_FIXED, 5},           {"8", SK_WIDTH_FIXED, 8},      {"16", SK_WIDTH_FIXED, 16},
     {"adaptive", SK_WIDTH_ADAPTIVE, 0}, {"auto", SK_WIDTH_GOODPUT, 0},
 };
 enum { N_WIDTHS = sizeof widths / sizeof *widths };
 
 static const char *guess_name(size_t guess) {
-    static const char *const names[] = {"suffix", "cache", "ngram", "prediction", "replay", "replay at 70 %", "mtp", "auto", "draft model"};
+    static const char *const names[] = {"suffix",         "cache", "ngram", "prediction", "replay",
+                                        "replay at 70 %", "mtp",   "auto",  "draft model"};
     return guess < GUESS_HOSTILE ? names[guess] : hostile_name((enum hostile_kind)(guess - GUESS_HOSTILE));
 }
 
@@ -153,8 +178,17 @@ struct guesser {
     struct sk_proposer *extra; /* taken over by the request */
 };
 
-static sk_status prepare(struct spec_run *r, size_t guess, size_t width, size_t prompt, size_t setting, struct guesser *g, struct sk_request *q, struct sk_error *err) {
-    static const uint32_t kinds[] = {1u << SK_SUFFIX, 1u << SK_CACHE, 1u << SK_SUFFIX | 1u << SK_CACHE, 1u << SK_PREDICTION, 1u << SK_PLUGIN, 1u << SK_PLUGIN, 1u << SK_MTP, ~0u, 1u << SK_DRAFT};
+static sk_status prepare(struct spec_run *r, size_t guess, size_t width, size_t prompt, size_t setting,
+                         struct guesser *g, struct sk_request *q, struct sk_error *err) {
+    static const uint32_t kinds[] = {1u << SK_SUFFIX,
+                                     1u << SK_CACHE,
+                                     1u << SK_SUFFIX | 1u << SK_CACHE,
+                                     1u << SK_PREDICTION,
+                                     1u << SK_PLUGIN,
+                                     1u << SK_PLUGIN,
+                                     1u << SK_MTP,
+                                     ~0u,
+                                     1u << SK_DRAFT};
     const struct sk_tokens *p = &r->prompts[prompt];
     const struct outcome *truth = &r->truths[prompt].outcome[setting];
     g->options = sk_speculation_defaults();
@@ -173,11 +207,14 @@ static sk_status prepare(struct spec_run *r, size_t guess, size_t width, size_t 
         if (!all) return sk_fail_memory(err, p->n, "a sequence");
         memcpy(all, p->ids, p->n * sizeof *all);
         memcpy(all + p->n, truth->tokens, truth->n * sizeof *all);
-        g->extra = sk_replay_proposer_create(all, p->n + truth->n, r->m->target->ops->n_vocab(r->m->target), guess == GUESS_REPLAY ? 1.0 : 0.7, prompt);
+        g->extra = sk_replay_proposer_create(all, p->n + truth->n, r->m->target->ops->n_vocab(r->m->target),
+                                             guess == GUESS_REPLAY ? 1.0 : 0.7, prompt);
         free(all);
         if (!g->extra) return sk_fail_memory(err, p->n, "a proposer");
     }
-    if (guess >= GUESS_HOSTILE && !(g->extra = hostile_create((enum hostile_kind)(guess - GUESS_HOSTILE), r->m->target->ops->n_vocab(r->m->target)))) return sk_fail_memory(err, 64, "a proposer");
+    if (guess >= GUESS_HOSTILE && !(g->extra = hostile_create((enum hostile_kind)(guess - GUESS_HOSTILE),
+                                                              r->m->target->ops->n_vocab(r->m->target))))
+        return sk_fail_memory(err, 64, "a proposer");
     if (guess == GUESS_DRAFT) {
         const sk_status st = sk_draft_proposer_create(r->draft, &q->sampling, 4, 0.0f, &g->extra, err);
         if (st) return st;
@@ -190,16 +227,22 @@ static sk_status prepare(struct spec_run *r, size_t guess, size_t width, size_t 
 
 static void compare(struct spec_run *r, const char *what, const struct outcome *want, const struct outcome *got) {
     size_t differ = 0;
-    for (size_t i = 0; i < want->n; i++) differ += i >= got->n || want->tokens[i] != got->tokens[i] || memcmp(&want->logprobs[i], &got->logprobs[i], sizeof(double)) != 0;
-    if (got->n != want->n || want->finish != got->finish || want->session != got->session || !sk_str_eq(sk_buf_view(&want->text), sk_buf_view(&got->text))) differ++;
+    for (size_t i = 0; i < want->n; i++)
+        differ += i >= got->n || want->tokens[i] != got->tokens[i] ||
+                  memcmp(&want->logprobs[i], &got->logprobs[i], sizeof(double)) != 0;
+    if (got->n != want->n || want->finish != got->finish || want->session != got->session ||
+        !sk_str_eq(sk_buf_view(&want->text), sk_buf_view(&got->text)))
+        differ++;
     r->n_compared += want->n;
     r->n_differ += differ;
     if (differ && r->n_differ < 2000)
-        printf("  %s: %zu differ (%zu tokens, %s, state %016llx; plainly %zu, %s, %016llx)\n", what, differ, got->n, sk_finish_name(got->finish), (unsigned long long)got->session, want->n,
-               sk_finish_name(want->finish), (unsigned long long)want->session);
+        printf("  %s: %zu differ (%zu tokens, %s, state %016llx; plainly %zu, %s, %016llx)\n", what, differ, got->n,
+               sk_finish_name(got->finish), (unsigned long long)got->session, want->n, sk_finish_name(want->finish),
+               (unsigned long long)want->session);
 }
 
-static sk_status run_combination(struct spec_run *r, size_t guess, size_t width, size_t batch, size_t chunk, size_t round, struct sk_error *err) {
+static sk_status run_combination(struct spec_run *r, size_t guess, size_t width, size_t batch, size_t chunk,
+                                 size_t round, struct sk_error *err) {
     struct sk_request q[MAX_BATCH];
     struct guesser guessers[MAX_BATCH];
     struct outcome outcomes[MAX_BATCH] = {0};
@@ -222,7 +265,8 @@ static sk_status run_combination(struct spec_run *r, size_t guess, size_t width,
     if (!st) st = run_requests(r, q, outcomes, batch, err);
     for (size_t i = 0; i < batch; i++) {
         char what[160];
-        snprintf(what, sizeof what, "%s, width %s, batch %zu, chunks of %zu, prompt %zu, setting %zu", guess_name(guess), widths[width].name, batch, chunk, prompt[i], setting[i]);
+        snprintf(what, sizeof what, "%s, width %s, batch %zu, chunks of %zu, prompt %zu, setting %zu",
+                 guess_name(guess), widths[width].name, batch, chunk, prompt[i], setting[i]);
         if (!st) compare(r, what, &r->truths[prompt[i]].outcome[setting[i]], &outcomes[i]);
         free_outcome(&outcomes[i]);
     }
@@ -236,15 +280,18 @@ static sk_status run_guess(struct spec_run *r, size_t guess, struct sk_error *er
     for (size_t round = 0; round < r->o->rounds; round++)
         for (size_t w = 0; w < N_WIDTHS; w++)
             for (size_t b = 0; b < 2; b++)
-                for (size_t c = 0; c < 2 && !st; c++) st = run_combination(r, guess, w, batches[b], chunks[c], round, err);
+                for (size_t c = 0; c < 2 && !st; c++)
+                    st = run_combination(r, guess, w, batches[b], chunks[c], round, err);
     if (!st && r->o->verbose) {
-        printf("speculation: %-24s %7zu compared, %zu differ\n", guess_name(guess), r->n_compared - before, r->n_differ - differed);
+        printf("speculation: %-24s %7zu compared, %zu differ\n", guess_name(guess), r->n_compared - before,
+               r->n_differ - differed);
         fflush(stdout);
     }
     return st;
 }
 
-sk_status exact_spec(struct model *m, const struct exact_spec_options *o, size_t *n_compared, size_t *n_differ, struct sk_error *err) {
+sk_status exact_spec(struct model *m, const struct exact_spec_options *o, size_t *n_compared, size_t *n_differ,
+                     struct sk_error *err) {
     struct spec_run r = {.m = m, .o = o};
     struct workloads w = {0};
     size_t cap = 0;

@@ -5,8 +5,8 @@
 #include "setup.h"
 
 struct exact_spec_options {
-    const char *workloads;   /* a folder; NULL = the prompts given */
-    size_t max_prompts;      /* of each workload */
+    const char *workloads; /* a folder; NULL = the prompts given */
+    size_t max_prompts;    /* of each workload */
     const struct sk_tokens *prompts;
     size_t n_prompts;
     const char *draft_model; /* may be NULL */
@@ -15,6 +15,7 @@ struct exact_spec_options {
     bool verbose;
 };
 /* Adds to *n_compared and *n_differ. The model's engine must be set up. */
-sk_status exact_spec(struct model *m, const struct exact_spec_options *o, size_t *n_compared, size_t *n_differ, struct sk_error *err);
+sk_status exact_spec(struct model *m, const struct exact_spec_options *o, size_t *n_compared, size_t *n_differ,
+                     struct sk_error *err);
 
 #endif

@@ -67,26 +67,29 @@ static uint64_t parameters(const struct type_count *types, size_t n) {
     return total;
 }
 
-static void print_human(const char *path, const struct sk_gguf *g, const struct type_count *types, size_t n_types, const struct needs *needs) {
+static void print_human(const char *path, const struct sk_gguf *g, const struct type_count *types, size_t n_types,
+                        const struct needs *needs) {
     const struct sk_str arch = string_of(g, "general.architecture"), name = string_of(g, "general.name");
-    printf("%s: GGUF v%u, %zu file%s, %.1f MB\n", path, g->version, g->n_files, g->n_files == 1 ? "" : "s", (double)g->file_bytes / 1e6);
+    printf("%s: GGUF v%u, %zu file%s, %.1f MB\n", path, g->version, g->n_files, g->n_files == 1 ? "" : "s",
+           (double)g->file_bytes / 1e6);
     printf("  architecture  %.*s\n", (int)arch.n, arch.p);
     if (name.n) printf("  name          %.*s\n", (int)name.n, name.p);
     printf("  parameters    %.1f M in %zu tensors\n", (double)parameters(types, n_types) / 1e6, g->n_tensors);
     printf("  metadata      %zu keys\n", g->n_values);
     for (size_t i = 0; i < n_types; i++)
-        printf("  %-12s  %zu tensors, %.1f MB%s\n", type_name(types[i].type), types[i].n_tensors, (double)types[i].n_bytes / 1e6,
-               sk_format_for_type(types[i].type) ? "" : " (not supported yet)");
+        printf("  %-12s  %zu tensors, %.1f MB%s\n", type_name(types[i].type), types[i].n_tensors,
+               (double)types[i].n_bytes / 1e6, sk_format_for_type(types[i].type) ? "" : " (not supported yet)");
     if (!needs->known) {
         printf("  cannot be run: %s\n", needs->why_not.message);
         return;
     }
     const struct sk_hparams *h = &needs->h;
-    printf("  shape         %u layers, embedding %u, feed-forward %u, %u heads of %u (%u for keys and values), vocabulary %u\n", h->n_layers, h->n_embd, h->n_ff, h->n_heads,
-           h->head_dim, h->n_kv_heads, h->n_vocab);
+    printf("  shape         %u layers, embedding %u, feed-forward %u, %u heads of %u (%u for keys and values), "
+           "vocabulary %u\n",
+           h->n_layers, h->n_embd, h->n_ff, h->n_heads, h->head_dim, h->n_kv_heads, h->n_vocab);
     printf("  trained for   %u positions\n", h->n_ctx_train);
-    printf("  memory        %.1f MB of weights, %.1f MB of keys and values at %zu positions\n", (double)needs->weight_bytes / 1e6, (double)needs->kv_bytes / 1e6,
-           needs->context);
+    printf("  memory        %.1f MB of weights, %.1f MB of keys and values at %zu positions\n",
+           (double)needs->weight_bytes / 1e6, (double)needs->kv_bytes / 1e6, needs->context);
 }
 
 static json_t *text_json(struct sk_str s) {
@@ -95,17 +98,20 @@ static json_t *text_json(struct sk_str s) {
 }
 
 static json_t *shape_json(const struct sk_hparams *h) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "layers", (json_int_t)h->n_layers, "embedding", (json_int_t)h->n_embd, "feed_forward", (json_int_t)h->n_ff,
-                     "heads", (json_int_t)h->n_heads, "kv_heads", (json_int_t)h->n_kv_heads, "head_dim", (json_int_t)h->head_dim, "vocabulary", (json_int_t)h->n_vocab,
-                     "context", (json_int_t)h->n_ctx_train);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "layers", (json_int_t)h->n_layers, "embedding",
+                     (json_int_t)h->n_embd, "feed_forward", (json_int_t)h->n_ff, "heads", (json_int_t)h->n_heads,
+                     "kv_heads", (json_int_t)h->n_kv_heads, "head_dim", (json_int_t)h->head_dim, "vocabulary",
+                     (json_int_t)h->n_vocab, "context", (json_int_t)h->n_ctx_train);
 }
 
-static void print_json(const struct sk_gguf *g, const struct type_count *types, size_t n_types, const struct needs *needs) {
+static void print_json(const struct sk_gguf *g, const struct type_count *types, size_t n_types,
+                       const struct needs *needs) {
     json_t *o = json_object(), *by_type = json_object(), *tensors = json_array();
     for (size_t i = 0; i < n_types; i++)
         json_object_set_new(by_type, type_name(types[i].type),
-                            json_pack("{s:I, s:I, s:I, s:b}", "tensors", (json_int_t)types[i].n_tensors, "elements", (json_int_t)types[i].n_elements, "bytes",
-                                      (json_int_t)types[i].n_bytes, "supported", sk_format_for_type(types[i].type) != NULL));
+                            json_pack("{s:I, s:I, s:I, s:b}", "tensors", (json_int_t)types[i].n_tensors, "elements",
+                                      (json_int_t)types[i].n_elements, "bytes", (json_int_t)types[i].n_bytes,
+                                      "supported", sk_format_for_type(types[i].type) != NULL));
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct sk_gguf_tensor *t = &g->tensors[i];
         json_t *shape = json_array(), *entry = json_object();
@@ -130,8 +136,9 @@ static void print_json(const struct sk_gguf *g, const struct type_count *types, 
     json_object_set_new(o, "runnable", json_boolean(needs->known));
     if (needs->known) {
         json_object_set_new(o, "shape", shape_json(&needs->h));
-        json_object_set_new(o, "memory", json_pack("{s:I, s:I, s:I}", "weight_bytes", (json_int_t)needs->weight_bytes, "kv_bytes", (json_int_t)needs->kv_bytes,
-                                                    "kv_positions", (json_int_t)needs->context));
+        json_object_set_new(o, "memory",
+                            json_pack("{s:I, s:I, s:I}", "weight_bytes", (json_int_t)needs->weight_bytes, "kv_bytes",
+                                      (json_int_t)needs->kv_bytes, "kv_positions", (json_int_t)needs->context));
     } else {
         json_object_set_new(o, "why_not", json_string(needs->why_not.message));
     }
@@ -146,14 +153,18 @@ int command_inspect(int argc, char **argv) {
     size_t context = 0, n_positional;
     const char *path = NULL;
     struct model_options mo = {0};
-    const struct option options[] = {{"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object, with every tensor"},
-                                     {"context", 'c', OPTION_SIZE, &context, "N", "positions to count memory for (default: as run would take)"},
-                                     {"model", 'm', OPTION_STRING, &mo.model, "FILE", "the same as FILE"},
-                                     {0}};
+    const struct option options[] = {
+        {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object, with every tensor"},
+        {"context", 'c', OPTION_SIZE, &context, "N", "positions to count memory for (default: as run would take)"},
+        {"model", 'm', OPTION_STRING, &mo.model, "FILE", "the same as FILE"},
+        {0}};
     struct sk_error err = {0};
     if (options_parse(options, argc, argv, &path, 1, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
-        options_help("inspect FILE [--json]", "Shows what a GGUF file holds: architecture, sizes, tensors by type, and the memory it would need.", options);
+        options_help(
+            "inspect FILE [--json]",
+            "Shows what a GGUF file holds: architecture, sizes, tensors by type, and the memory it would need.",
+            options);
         return 0;
     }
     struct model m = {0};

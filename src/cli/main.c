@@ -20,8 +20,10 @@ static const struct {
 };
 
 static void usage(FILE *out) {
-    fprintf(out, "usage: skipstone COMMAND [options]\n\nAn LLM server that speculates without changing a single token.\n\ncommands:\n");
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fprintf(out, "usage: skipstone COMMAND [options]\n\nAn LLM server that speculates without changing a single "
+                 "token.\n\ncommands:\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\n'skipstone COMMAND --help' explains a command; 'skipstone --version' names the version.\n");
 }
 

@@ -14,12 +14,14 @@ static const struct option *find(const struct option *options, const char *name,
     return NULL;
 }
 
-static sk_status parse_unsigned(const struct option *o, const char *text, uint64_t max, uint64_t *out, struct sk_error *err) {
+static sk_status parse_unsigned(const struct option *o, const char *text, uint64_t max, uint64_t *out,
+                                struct sk_error *err) {
     char *end;
     errno = 0;
     const unsigned long long v = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno == ERANGE || v > max)
-        return sk_fail(err, SK_EINVAL, "--%s needs a whole number from 0 to %llu, not '%s'", o->name, (unsigned long long)max, text);
+        return sk_fail(err, SK_EINVAL, "--%s needs a whole number from 0 to %llu, not '%s'", o->name,
+                       (unsigned long long)max, text);
     *out = v;
     return SK_OK;
 }
@@ -45,13 +47,15 @@ static sk_status store(const struct option *o, const char *text, struct sk_error
     case OPTION_FLOAT: {
         char *end;
         const float f = strtof(text, &end);
-        if (!*text || *end || !isfinite(f)) return sk_fail(err, SK_EINVAL, "--%s needs a number, not '%s'", o->name, text);
+        if (!*text || *end || !isfinite(f))
+            return sk_fail(err, SK_EINVAL, "--%s needs a number, not '%s'", o->name, text);
         *(float *)o->target = f;
         break;
     }
     case OPTION_STRINGS: {
         struct option_strings *s = o->target;
-        if (s->n == sizeof s->items / sizeof *s->items) return sk_fail(err, SK_EINVAL, "--%s was given more than %zu times", o->name, s->n);
+        if (s->n == sizeof s->items / sizeof *s->items)
+            return sk_fail(err, SK_EINVAL, "--%s was given more than %zu times", o->name, s->n);
         s->items[s->n++] = text;
         break;
     }
@@ -59,8 +63,8 @@ static sk_status store(const struct option *o, const char *text, struct sk_error
     return st;
 }
 
-sk_status options_parse(const struct option *options, int argc, char **argv, const char **positional, size_t max_positional,
-                        size_t *n_positional, bool *help, struct sk_error *err) {
+sk_status options_parse(const struct option *options, int argc, char **argv, const char **positional,
+                        size_t max_positional, size_t *n_positional, bool *help, struct sk_error *err) {
     bool only_positional = false;
     *n_positional = 0;
     *help = false;
@@ -68,7 +72,8 @@ sk_status options_parse(const struct option *options, int argc, char **argv, con
         const char *arg = argv[i], *value = NULL;
         const struct option *o;
         if (only_positional || arg[0] != '-' || arg[1] == '\0') {
-            if (*n_positional == max_positional) return sk_fail(err, SK_EINVAL, "'%s' is not expected here; --help shows what is", arg);
+            if (*n_positional == max_positional)
+                return sk_fail(err, SK_EINVAL, "'%s' is not expected here; --help shows what is", arg);
             positional[(*n_positional)++] = arg;
             continue;
         }
@@ -104,8 +109,8 @@ void options_help(const char *usage, const char *summary, const struct option *o
     printf("usage: skipstone %s\n\n%s\n\noptions:\n", usage, summary);
     for (const struct option *o = options; o->name; o++) {
         char left[64];
-        snprintf(left, sizeof left, "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
-                 o->argument ? " " : "", o->argument ? o->argument : "");
+        snprintf(left, sizeof left, "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+                 o->letter ? "," : " ", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
         printf("  %-32s %s\n", left, o->help);
     }
     printf("  -h, --help                       this text\n");

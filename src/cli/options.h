@@ -25,7 +25,7 @@ struct option {
     const char *name; /* without dashes */
     char letter;      /* 0 if none */
     enum option_kind kind;
-    void *target; /* bool, const char *, size_t, uint32_t, struct option_seed, float, struct option_strings */
+    void *target;         /* bool, const char *, size_t, uint32_t, struct option_seed, float, struct option_strings */
     const char *argument; /* what --help calls it */
     const char *help;
 };
@@ -37,8 +37,8 @@ struct command {
 
 /* Parses argv[1..); what is no option goes to positional[*n_positional]. *help is set by --help. The options end at the
  * first with a NULL name. */
-sk_status options_parse(const struct option *options, int argc, char **argv, const char **positional, size_t max_positional,
-                        size_t *n_positional, bool *help, struct sk_error *err);
+sk_status options_parse(const struct option *options, int argc, char **argv, const char **positional,
+                        size_t max_positional, size_t *n_positional, bool *help, struct sk_error *err);
 void options_help(const char *usage, const char *summary, const struct option *options);
 
 /* Prints "skipstone: MESSAGE" to stderr and gives 1, the exit status of a command that failed. */

@@ -17,7 +17,8 @@ struct score {
 };
 
 /* Scores tokens [window / 2, window) of one window from position 0 of a fresh session. */
-static sk_status score_window(struct sk_runtime *rt, const int32_t *tokens, size_t window, struct sk_row *rows, float *logits, struct score *score, struct sk_error *err) {
+static sk_status score_window(struct sk_runtime *rt, const int32_t *tokens, size_t window, struct sk_row *rows,
+                              float *logits, struct score *score, struct sk_error *err) {
     struct sk_session *s;
     const size_t first = window / 2 - 1, stride = sk_model_logits_stride(rt->model), n_vocab = rt->model->h.n_vocab;
     sk_status st = sk_session_open(rt->kv, &s, err);
@@ -34,7 +35,8 @@ static sk_status score_window(struct sk_runtime *rt, const int32_t *tokens, size
     return st;
 }
 
-static sk_status score_all(struct model *m, const struct sk_tokens *tokens, size_t window, bool show, struct score *score, struct sk_error *err) {
+static sk_status score_all(struct model *m, const struct sk_tokens *tokens, size_t window, bool show,
+                           struct score *score, struct sk_error *err) {
     const size_t logits_bytes = (window + 1) / 2 * sk_model_logits_stride(m->runtime->model) * sizeof(float);
     float *logits = sk_region_alloc(logits_bytes);
     struct sk_row *rows = sk_calloc(window, sizeof *rows);
@@ -42,7 +44,8 @@ static sk_status score_all(struct model *m, const struct sk_tokens *tokens, size
     for (size_t at = 0; at + window <= tokens->n && !st; at += window) {
         st = score_window(m->runtime, tokens->ids + at, window, rows, logits, score, err);
         if (show && !st) {
-            fprintf(stderr, "\r%zu of %zu windows, perplexity %.4f", score->n_windows, tokens->n / window, exp(score->negative_log_likelihood / (double)score->n_scored));
+            fprintf(stderr, "\r%zu of %zu windows, perplexity %.4f", score->n_windows, tokens->n / window,
+                    exp(score->negative_log_likelihood / (double)score->n_scored));
             fflush(stderr);
         }
     }
@@ -66,7 +69,9 @@ int command_perplexity(int argc, char **argv) {
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
         options_help("perplexity -m MODEL -f TEXT [options]",
-                     "Measures how well a model predicts a text: e^(mean negative log-likelihood) over the second half of each window.", options);
+                     "Measures how well a model predicts a text: e^(mean negative log-likelihood) over the second half "
+                     "of each window.",
+                     options);
         return 0;
     }
     struct model m = {0};
@@ -76,20 +81,27 @@ int command_perplexity(int argc, char **argv) {
     sk_status st = SK_OK;
     mo.quiet = json;
     if (!file) st = sk_fail(&err, SK_EINVAL, "no text was given: -f FILE names one");
-    if (!st && (window < 4 || window > 65536)) st = sk_fail(&err, SK_EINVAL, "--window must be from 4 to 65536, not %zu", window);
+    if (!st && (window < 4 || window > 65536))
+        st = sk_fail(&err, SK_EINVAL, "--window must be from 4 to 65536, not %zu", window);
     if (!mo.context) mo.context = window;
     if (!st) st = read_file(file, &text, &err);
-    if (!st && !(st = setup_file(&m, &mo, &err)) && !(st = setup_tokenizer(&m, &mo, &err))) st = setup_runtime(&m, &mo, &err);
+    if (!st && !(st = setup_file(&m, &mo, &err)) && !(st = setup_tokenizer(&m, &mo, &err)))
+        st = setup_runtime(&m, &mo, &err);
     if (!st) st = sk_tokenize(m.tokenizer, sk_buf_view(&text), true, false, &tokens, &err);
-    if (!st && tokens.n < window) st = sk_fail(&err, SK_EINVAL, "the text has %zu tokens and a window %zu: a longer text or a smaller --window is needed", tokens.n, window);
+    if (!st && tokens.n < window)
+        st = sk_fail(&err, SK_EINVAL,
+                     "the text has %zu tokens and a window %zu: a longer text or a smaller --window is needed",
+                     tokens.n, window);
     if (!st) st = score_all(&m, &tokens, window, !json && isatty(STDERR_FILENO), &score, &err);
     if (!st) {
         const double mean = score.negative_log_likelihood / (double)score.n_scored;
         if (json)
-            printf("{\"perplexity\": %.6f, \"negative_log_likelihood\": %.9f, \"tokens\": %zu, \"scored\": %zu, \"windows\": %zu}\n", exp(mean), mean, tokens.n, score.n_scored,
-                   score.n_windows);
+            printf("{\"perplexity\": %.6f, \"negative_log_likelihood\": %.9f, \"tokens\": %zu, \"scored\": %zu, "
+                   "\"windows\": %zu}\n",
+                   exp(mean), mean, tokens.n, score.n_scored, score.n_windows);
         else
-            printf("perplexity %.4f over %zu tokens in %zu windows of %zu\n", exp(mean), score.n_scored, score.n_windows, window);
+            printf("perplexity %.4f over %zu tokens in %zu windows of %zu\n", exp(mean), score.n_scored,
+                   score.n_windows, window);
     }
     sk_tokens_free(&tokens);
     sk_buf_free(&text);

@@ -24,10 +24,12 @@ static void print_json(const struct answer *a, const struct model *m, uint64_t s
     json_object_set_new(o, "text", json_stringn(a->text.data ? a->text.data : "", a->text.len));
     json_object_set_new(o, "finish_reason", json_string(sk_finish_name(a->finish)));
     json_object_set_new(o, "seed", json_integer((json_int_t)seed));
-    json_object_set_new(o, "usage", json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)s->n_prompt, "completion_tokens", (json_int_t)s->n_output,
-                                               "total_tokens", (json_int_t)(s->n_prompt + s->n_output)));
-    json_t *timings = json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "load_s", m->load_s, "prefill_s", s->prefill_s, "decode_s", s->decode_s, "prefill_tokens_per_s",
-                                prefill_rate(s), "decode_tokens_per_s", decode_rate(s), "windows", (json_int_t)s->n_windows);
+    json_object_set_new(o, "usage",
+                        json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)s->n_prompt, "completion_tokens",
+                                  (json_int_t)s->n_output, "total_tokens", (json_int_t)(s->n_prompt + s->n_output)));
+    json_t *timings = json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "load_s", m->load_s, "prefill_s", s->prefill_s,
+                                "decode_s", s->decode_s, "prefill_tokens_per_s", prefill_rate(s), "decode_tokens_per_s",
+                                decode_rate(s), "windows", (json_int_t)s->n_windows);
     json_object_set_new(timings, "speculation", spec_json(&a->speculation));
     json_object_set_new(o, "timings", timings);
     json_dumpf(o, stdout, JSON_COMPACT);
@@ -36,8 +38,10 @@ static void print_json(const struct answer *a, const struct model *m, uint64_t s
 }
 
 /* The prompt's tokens: through the chat template, unless raw or the model has none. */
-static sk_status make_prompt(struct model *m, const char *prompt, const char *system, bool raw, struct sk_tokens *out, struct sk_error *err) {
-    if (!raw && !m->template) fprintf(stderr, "skipstone: the model has no chat template; the prompt is used as it is\n");
+static sk_status make_prompt(struct model *m, const char *prompt, const char *system, bool raw, struct sk_tokens *out,
+                             struct sk_error *err) {
+    if (!raw && !m->template)
+        fprintf(stderr, "skipstone: the model has no chat template; the prompt is used as it is\n");
     if (raw || !m->template) return tokenize_prompt(m, sk_str_of(prompt), !raw, out, err);
     json_t *messages = json_array(), *content;
     struct sk_buf text = {0};
@@ -78,7 +82,8 @@ int command_run(int argc, char **argv) {
     struct sk_error err = {0};
     if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
-        options_help("run -m MODEL -p TEXT [options]", "Answers one prompt. Text goes to stdout, one line of statistics to stderr.", options);
+        options_help("run -m MODEL -p TEXT [options]",
+                     "Answers one prompt. Text goes to stdout, one line of statistics to stderr.", options);
         return 0;
     }
     struct model m = {0};
@@ -99,8 +104,14 @@ int command_run(int argc, char **argv) {
     if (!st) st = make_prompt(&m, prompt, system, raw, &tokens, &err);
     for (size_t i = 0; i < so.stops.n; i++) stops[i] = sk_str_of(so.stops.items[i]);
     if (!st) {
-        const struct sk_request r = {.prompt = tokens.ids, .n_prompt = tokens.n, .max_tokens = max_tokens, .sampling = so.params, .stops = stops,
-                                     .n_stops = so.stops.n, .ignore_end = ignore_end, .prefill_chunk = chunk};
+        const struct sk_request r = {.prompt = tokens.ids,
+                                     .n_prompt = tokens.n,
+                                     .max_tokens = max_tokens,
+                                     .sampling = so.params,
+                                     .stops = stops,
+                                     .n_stops = so.stops.n,
+                                     .ignore_end = ignore_end,
+                                     .prefill_chunk = chunk};
         st = answer_run(&m, NULL, &r, &spec, json ? NULL : print_text, &a, &err);
         if (a.session) m.target->ops->close(m.target, a.session);
     }

@@ -41,8 +41,12 @@ sk_status setup_runtime(struct model *m, const struct model_options *o, struct s
     const bool bar = isatty(STDERR_FILENO) && !o->quiet;
     sk_status st = o->mtp_file ? sk_gguf_open(o->mtp_file, &m->mtp, err) : SK_OK;
     if (st) return st;
-    const struct sk_runtime_options options = {.n_threads = o->n_threads, .n_positions = o->context, .isa = o->isa, .mtp_file = m->mtp,
-                                               .progress = bar ? show_progress : NULL, .progress_ctx = &percent};
+    const struct sk_runtime_options options = {.n_threads = o->n_threads,
+                                               .n_positions = o->context,
+                                               .isa = o->isa,
+                                               .mtp_file = m->mtp,
+                                               .progress = bar ? show_progress : NULL,
+                                               .progress_ctx = &percent};
     st = sk_runtime_create(m->gguf, &options, &m->runtime, err);
     m->load_s = sk_seconds_since(start);
     return st ? sk_fail_within(err, "%s", o->model) : SK_OK;
@@ -58,7 +62,8 @@ sk_status setup_engine(struct model *m, const struct model_options *o, struct sk
 sk_status setup_template(struct model *m, const char *file, struct sk_error *err) {
     struct sk_buf text = {0};
     struct sk_str source = {"", 0};
-    sk_status st = file ? read_file(file, &text, err) : sk_gguf_string(m->gguf, "tokenizer.chat_template", source, &source, err);
+    sk_status st =
+        file ? read_file(file, &text, err) : sk_gguf_string(m->gguf, "tokenizer.chat_template", source, &source, err);
     if (file) source = sk_buf_view(&text);
     if (!st && (source.n || file)) {
         st = sk_template_compile(source, &m->template, err);
@@ -101,7 +106,8 @@ static json_t *token_json(const struct model *m, int32_t id) {
     return json_stringn(text.p, text.n);
 }
 
-sk_status render_messages(const struct model *m, json_t *messages, json_t *tools, bool add_generation_prompt, struct sk_buf *out, struct sk_error *err) {
+sk_status render_messages(const struct model *m, json_t *messages, json_t *tools, bool add_generation_prompt,
+                          struct sk_buf *out, struct sk_error *err) {
     json_t *globals = json_object();
     json_object_set(globals, "messages", messages);
     if (tools) json_object_set(globals, "tools", tools);
@@ -113,7 +119,8 @@ sk_status render_messages(const struct model *m, json_t *messages, json_t *tools
     return st ? sk_fail_within(err, "the chat template") : SK_OK;
 }
 
-sk_status tokenize_prompt(const struct model *m, struct sk_str text, bool parse_special, struct sk_tokens *out, struct sk_error *err) {
+sk_status tokenize_prompt(const struct model *m, struct sk_str text, bool parse_special, struct sk_tokens *out,
+                          struct sk_error *err) {
     const struct sk_str bos = sk_token_text(m->tokenizer, sk_tokenizer_bos(m->tokenizer));
     const bool has_bos = parse_special && bos.n && text.n >= bos.n && memcmp(text.p, bos.p, bos.n) == 0;
     return sk_tokenize(m->tokenizer, text, !has_bos, parse_special, out, err);

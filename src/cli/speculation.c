@@ -6,9 +6,19 @@
 
 struct spec_options spec_defaults(void) {
     const struct sk_speculation_options d = sk_speculation_defaults();
-    return (struct spec_options){.proposers = "auto", .width = "auto", .mtp_max = d.mtp_max, .mtp_min = d.mtp_min, .mtp_cooldown = d.mtp_cooldown, .tail_start = d.tail_start,
-                                 .tail_max = d.tail_max, .tail_pause = d.tail_pause, .max_width = d.max_width, .mtp_min_probability = d.mtp_min_probability, .draft_max = 8,
-                                 .draft_min_probability = 0.4f, .plugin_timeout_ms = 50};
+    return (struct spec_options){.proposers = "auto",
+                                 .width = "auto",
+                                 .mtp_max = d.mtp_max,
+                                 .mtp_min = d.mtp_min,
+                                 .mtp_cooldown = d.mtp_cooldown,
+                                 .tail_start = d.tail_start,
+                                 .tail_max = d.tail_max,
+                                 .tail_pause = d.tail_pause,
+                                 .max_width = d.max_width,
+                                 .mtp_min_probability = d.mtp_min_probability,
+                                 .draft_max = 8,
+                                 .draft_min_probability = 0.4f,
+                                 .plugin_timeout_ms = 50};
 }
 
 static sk_status add_proposer(struct spec_options *s, const char *name, size_t n, struct sk_error *err) {
@@ -28,7 +38,10 @@ static sk_status add_proposer(struct spec_options *s, const char *name, size_t n
         s->options.proposers |= 1u << k;
         return SK_OK;
     }
-    return sk_fail(err, SK_EINVAL, "--spec does not know '%.*s': auto, off, mtp, ngram, suffix, cache, prediction, draft and plugin:PATH are possible", (int)n, name);
+    return sk_fail(err, SK_EINVAL,
+                   "--spec does not know '%.*s': auto, off, mtp, ngram, suffix, cache, prediction, draft and "
+                   "plugin:PATH are possible",
+                   (int)n, name);
 }
 
 static sk_status read_proposers(struct spec_options *s, struct sk_error *err) {
@@ -54,7 +67,8 @@ static sk_status read_width(struct spec_options *s, struct sk_error *err) {
     }
     const long n = strtol(s->width, &end, 10);
     if (end == s->width || *end || n < 0 || n > SK_MAX_WINDOW - 1)
-        return sk_fail(err, SK_EINVAL, "--spec-width must be auto, adaptive or a number from 0 to %d, not '%s'", SK_MAX_WINDOW - 1, s->width);
+        return sk_fail(err, SK_EINVAL, "--spec-width must be auto, adaptive or a number from 0 to %d, not '%s'",
+                       SK_MAX_WINDOW - 1, s->width);
     s->options.mode = SK_WIDTH_FIXED;
     s->options.width = (size_t)n;
     return SK_OK;
@@ -72,11 +86,16 @@ sk_status spec_prepare(struct spec_options *s, struct sk_error *err) {
     s->options.tail_max = s->tail_max;
     s->options.tail_pause = s->tail_pause;
     if ((st = read_proposers(s, err)) || (st = read_width(s, err))) return st;
-    if (s->max_width < 1 || s->max_width > SK_MAX_WINDOW - 1) return sk_fail(err, SK_EINVAL, "--spec-max must be from 1 to %d, not %zu", SK_MAX_WINDOW - 1, s->max_width);
-    if (s->mtp_max < 1 || s->mtp_max > 16) return sk_fail(err, SK_EINVAL, "--mtp-max must be from 1 to 16, not %zu", s->mtp_max);
-    if (s->draft_max < 1 || s->draft_max > 63) return sk_fail(err, SK_EINVAL, "--draft-max must be from 1 to 63, not %u", s->draft_max);
-    if (s->plugin_timeout_ms < 1 || s->plugin_timeout_ms > 60000) return sk_fail(err, SK_EINVAL, "--plugin-timeout must be from 1 to 60000, not %zu", s->plugin_timeout_ms);
-    if (s->trace && !(s->trace_file = fopen(s->trace, "we"))) return sk_fail(err, SK_EIO, "cannot write '%s': %s", s->trace, strerror(errno));
+    if (s->max_width < 1 || s->max_width > SK_MAX_WINDOW - 1)
+        return sk_fail(err, SK_EINVAL, "--spec-max must be from 1 to %d, not %zu", SK_MAX_WINDOW - 1, s->max_width);
+    if (s->mtp_max < 1 || s->mtp_max > 16)
+        return sk_fail(err, SK_EINVAL, "--mtp-max must be from 1 to 16, not %zu", s->mtp_max);
+    if (s->draft_max < 1 || s->draft_max > 63)
+        return sk_fail(err, SK_EINVAL, "--draft-max must be from 1 to 63, not %u", s->draft_max);
+    if (s->plugin_timeout_ms < 1 || s->plugin_timeout_ms > 60000)
+        return sk_fail(err, SK_EINVAL, "--plugin-timeout must be from 1 to 60000, not %zu", s->plugin_timeout_ms);
+    if (s->trace && !(s->trace_file = fopen(s->trace, "we")))
+        return sk_fail(err, SK_EIO, "cannot write '%s': %s", s->trace, strerror(errno));
     return SK_OK;
 }
 
@@ -107,11 +126,14 @@ static json_t *id_array(const int32_t *ids, size_t n) {
 void spec_trace_window(FILE *out, const struct sk_window_event *e) {
     const struct sk_receipt *r = e->receipt;
     const enum sk_proposer_kind first = r->n_proposal ? (enum sk_proposer_kind)r->proposal[0].kind : SK_NO_PROPOSER;
-    json_t *o = json_pack("{s:I, s:I, s:s, s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "step", (json_int_t)e->step, "base_position", (json_int_t)r->base_position,
-                          "proposer", sk_proposer_name(first), "proposal", draft_array(r->proposal, r->n_proposal), "predicted", id_array(r->predicted, r->n_predicted),
-                          "disposition", sk_disposition_name(r->disposition), "rows", (json_int_t)r->n_rows, "accepted", (json_int_t)r->n_accepted, "committed",
-                          (json_int_t)r->n_committed, "canonical_position", (json_int_t)r->canonical_position, "trimmed_rows", (json_int_t)r->trimmed_rows, "drafts_offered",
-                          (json_int_t)e->drafts_offered, "propose_s", r->propose_s, "verify_s", r->verify_s, "repair_s", r->repair_s);
+    json_t *o = json_pack("{s:I, s:I, s:s, s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "step",
+                          (json_int_t)e->step, "base_position", (json_int_t)r->base_position, "proposer",
+                          sk_proposer_name(first), "proposal", draft_array(r->proposal, r->n_proposal), "predicted",
+                          id_array(r->predicted, r->n_predicted), "disposition", sk_disposition_name(r->disposition),
+                          "rows", (json_int_t)r->n_rows, "accepted", (json_int_t)r->n_accepted, "committed",
+                          (json_int_t)r->n_committed, "canonical_position", (json_int_t)r->canonical_position,
+                          "trimmed_rows", (json_int_t)r->trimmed_rows, "drafts_offered", (json_int_t)e->drafts_offered,
+                          "propose_s", r->propose_s, "verify_s", r->verify_s, "repair_s", r->repair_s);
     if (!o) return;
     json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(6));
     fputc('\n', out);
@@ -133,27 +155,37 @@ json_t *spec_json(const struct sk_speculation_stats *s) {
     size_t last = SK_MAX_WINDOW;
     while (last && s->width_histogram[last - 1] == 0) last--;
     for (size_t i = 0; i < last; i++) json_array_append_new(widths, json_integer((json_int_t)s->width_histogram[i]));
-    json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "windows", (json_int_t)s->windows, "committed", (json_int_t)s->committed, "proposed", (json_int_t)proposed,
-                          "accepted", (json_int_t)accepted, "full_accepts", (json_int_t)s->full_accepts, "rejections", (json_int_t)s->rejections, "saved_passes",
-                          (json_int_t)(s->committed - s->windows), "widths", widths);
+    json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "windows", (json_int_t)s->windows, "committed",
+                          (json_int_t)s->committed, "proposed", (json_int_t)proposed, "accepted", (json_int_t)accepted,
+                          "full_accepts", (json_int_t)s->full_accepts, "rejections", (json_int_t)s->rejections,
+                          "saved_passes", (json_int_t)(s->committed - s->windows), "widths", widths);
     json_t *rejected = json_array();
     for (last = SK_MAX_WINDOW; last && s->rejected_at[last - 1] == 0;) last--;
     for (size_t i = 0; i < last; i++) json_array_append_new(rejected, json_integer((json_int_t)s->rejected_at[i]));
     json_object_set_new(o, "rejected_at", rejected);
-    json_object_set_new(o, "buffered", json_pack("{s:I, s:I}", "hits", (json_int_t)s->buffered_hits, "misses", (json_int_t)s->buffered_misses));
-    json_object_set_new(o, "repairs", json_pack("{s:I, s:I}", "trims", (json_int_t)s->trims, "retires", (json_int_t)s->retires));
+    json_object_set_new(
+        o, "buffered",
+        json_pack("{s:I, s:I}", "hits", (json_int_t)s->buffered_hits, "misses", (json_int_t)s->buffered_misses));
+    json_object_set_new(o, "repairs",
+                        json_pack("{s:I, s:I}", "trims", (json_int_t)s->trims, "retires", (json_int_t)s->retires));
     for (size_t i = 0; i < SK_N_DRAFT_ORIGINS; i++)
         if (s->mtp_offered[i])
-            json_object_set_new(o, sk_draft_origin_name((enum sk_draft_origin)i), json_pack("{s:I, s:I}", "offered", (json_int_t)s->mtp_offered[i], "adopted", (json_int_t)s->mtp_adopted[i]));
+            json_object_set_new(o, sk_draft_origin_name((enum sk_draft_origin)i),
+                                json_pack("{s:I, s:I}", "offered", (json_int_t)s->mtp_offered[i], "adopted",
+                                          (json_int_t)s->mtp_adopted[i]));
     if (s->mtp_offered[SK_VERIFY_NEXT])
-        json_object_set_new(o, "tail", json_pack("{s:I, s:I, s:I, s:I}", "prefix_agreements", (json_int_t)s->prefix_agreements, "prefix_disagreements", (json_int_t)s->prefix_disagreements, "rejections",
-                                                 (json_int_t)s->tail_rejections, "mtp_cooldowns", (json_int_t)s->mtp_cooldowns));
+        json_object_set_new(o, "tail",
+                            json_pack("{s:I, s:I, s:I, s:I}", "prefix_agreements", (json_int_t)s->prefix_agreements,
+                                      "prefix_disagreements", (json_int_t)s->prefix_disagreements, "rejections",
+                                      (json_int_t)s->tail_rejections, "mtp_cooldowns", (json_int_t)s->mtp_cooldowns));
     for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
         if (!s->by[k].attempts && !s->by[k].proposed) continue;
-        json_object_set_new(o, sk_proposer_name((enum sk_proposer_kind)k),
-                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "proposed", (json_int_t)s->by[k].proposed, "accepted", (json_int_t)s->by[k].accepted, "attempts",
-                                      (json_int_t)s->by[k].attempts, "hits", (json_int_t)s->by[k].hits, "invalid", (json_int_t)s->by[k].invalid, "failures", (json_int_t)s->by[k].failures, "off", (int)s->by[k].off, "seconds",
-                                      s->by[k].seconds));
+        json_object_set_new(
+            o, sk_proposer_name((enum sk_proposer_kind)k),
+            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "proposed", (json_int_t)s->by[k].proposed, "accepted",
+                      (json_int_t)s->by[k].accepted, "attempts", (json_int_t)s->by[k].attempts, "hits",
+                      (json_int_t)s->by[k].hits, "invalid", (json_int_t)s->by[k].invalid, "failures",
+                      (json_int_t)s->by[k].failures, "off", (int)s->by[k].off, "seconds", s->by[k].seconds));
     }
     return o;
 }
@@ -164,20 +196,24 @@ void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap) {
     totals(s, &proposed, &accepted);
     out[0] = '\0';
     if (s->windows == 0) return;
-    const int head = snprintf(out, cap, "; %llu windows, %.2f tokens each", (unsigned long long)s->windows, (double)s->committed / (double)s->windows);
+    const int head = snprintf(out, cap, "; %llu windows, %.2f tokens each", (unsigned long long)s->windows,
+                              (double)s->committed / (double)s->windows);
     n = head > 0 && (size_t)head < cap ? (size_t)head : cap;
     for (size_t k = 0; k < SK_N_PROPOSERS && n < cap; k++) {
         if (!s->by[k].proposed) continue;
-        const int m = snprintf(out + n, cap - n, ", %s %llu of %llu", sk_proposer_name((enum sk_proposer_kind)k), (unsigned long long)s->by[k].accepted,
-                               (unsigned long long)s->by[k].proposed);
+        const int m = snprintf(out + n, cap - n, ", %s %llu of %llu", sk_proposer_name((enum sk_proposer_kind)k),
+                               (unsigned long long)s->by[k].accepted, (unsigned long long)s->by[k].proposed);
         n += m > 0 ? (size_t)m : 0;
     }
-    if (n < cap) snprintf(out + n, cap - n, ", %llu passes saved", (unsigned long long)(s->committed > s->windows ? s->committed - s->windows : 0));
+    if (n < cap)
+        snprintf(out + n, cap - n, ", %llu passes saved",
+                 (unsigned long long)(s->committed > s->windows ? s->committed - s->windows : 0));
 }
 
 /* ---- proposers that need opening ----------------------------------------------------------------------- */
 
-sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer, const struct sk_runtime *rt, struct sk_error *err) {
+sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer, const struct sk_runtime *rt,
+                    struct sk_error *err) {
     struct sk_buf text = {0};
     sk_status st = SK_OK;
     if (!s->on) return SK_OK;
@@ -185,7 +221,8 @@ sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer
         return sk_fail(err, SK_EINVAL, "--spec draft needs a model to draft with: --draft-model FILE");
     if (s->plugin) st = sk_plugin_open(s->plugin, s->plugin_timeout_ms, &s->opened_plugin, err);
     if (!st && s->draft_model) st = sk_draft_model_open(s->draft_model, tokenizer, rt, &s->opened_draft, err);
-    if (!st && s->prediction && !(st = read_file(s->prediction, &text, err))) st = sk_tokenize(tokenizer, sk_buf_view(&text), false, false, &s->predicted, err);
+    if (!st && s->prediction && !(st = read_file(s->prediction, &text, err)))
+        st = sk_tokenize(tokenizer, sk_buf_view(&text), false, false, &s->predicted, err);
     sk_buf_free(&text);
     return st;
 }
@@ -198,8 +235,13 @@ sk_status spec_fill_request(struct spec_options *s, struct sk_request *r, struct
     r->n_prediction = s->predicted.n;
     r->proposers = s->instances;
     r->n_proposers = 0;
-    if (s->opened_plugin && !(st = sk_plugin_proposer_create(s->opened_plugin, r->n_prompt, &s->instances[r->n_proposers], err))) r->n_proposers++;
-    if (!st && s->opened_draft && !(st = sk_draft_proposer_create(s->opened_draft, &r->sampling, s->draft_max, s->draft_min_probability, &s->instances[r->n_proposers], err))) r->n_proposers++;
+    if (s->opened_plugin &&
+        !(st = sk_plugin_proposer_create(s->opened_plugin, r->n_prompt, &s->instances[r->n_proposers], err)))
+        r->n_proposers++;
+    if (!st && s->opened_draft &&
+        !(st = sk_draft_proposer_create(s->opened_draft, &r->sampling, s->draft_max, s->draft_min_probability,
+                                        &s->instances[r->n_proposers], err)))
+        r->n_proposers++;
     for (size_t i = 0; st && i < r->n_proposers; i++) s->instances[i]->ops->destroy(s->instances[i]);
     if (st) r->n_proposers = 0;
     return st;
@@ -208,6 +250,9 @@ sk_status spec_fill_request(struct spec_options *s, struct sk_request *r, struct
 void spec_report(const struct sk_speculation_stats *s) {
     for (size_t k = 0; k < SK_N_PROPOSERS; k++)
         if (s->by[k].off)
-            fprintf(stderr, "skipstone: proposer %s was switched off after %llu failures and %llu proposals with tokens that do not exist\n", sk_proposer_name((enum sk_proposer_kind)k),
-                    (unsigned long long)s->by[k].failures, (unsigned long long)s->by[k].invalid);
+            fprintf(stderr,
+                    "skipstone: proposer %s was switched off after %llu failures and %llu proposals with tokens that "
+                    "do not exist\n",
+                    sk_proposer_name((enum sk_proposer_kind)k), (unsigned long long)s->by[k].failures,
+                    (unsigned long long)s->by[k].invalid);
 }

@@ -7,8 +7,11 @@
 
 #include "base/memory.h"
 
-static sk_status tokens_of(const struct model *m, bool raw, json_t *prompt, struct sk_tokens *out, struct sk_error *err) {
-    if (raw || !m->template) return tokenize_prompt(m, (struct sk_str){json_string_value(prompt), json_string_length(prompt)}, false, out, err);
+static sk_status tokens_of(const struct model *m, bool raw, json_t *prompt, struct sk_tokens *out,
+                           struct sk_error *err) {
+    if (raw || !m->template)
+        return tokenize_prompt(m, (struct sk_str){json_string_value(prompt), json_string_length(prompt)}, false, out,
+                               err);
     struct sk_buf text = {0};
     json_t *messages = json_pack("[{s:s, s:O}]", "role", "user", "content", prompt);
     sk_status st = render_messages(m, messages, NULL, true, &text, err);
@@ -18,17 +21,21 @@ static sk_status tokens_of(const struct model *m, bool raw, json_t *prompt, stru
     return st;
 }
 
-static sk_status add_line(struct workload *w, const struct model *m, struct sk_str line, size_t max_tokens, struct sk_error *err) {
+static sk_status add_line(struct workload *w, const struct model *m, struct sk_str line, size_t max_tokens,
+                          struct sk_error *err) {
     json_error_t e;
     json_t *o = json_loadb(line.p, line.n, 0, &e), *prompt = json_object_get(o, "prompt");
     sk_status st = SK_OK;
-    if (!json_is_string(prompt)) st = sk_fail(err, SK_EFORMAT, "line %zu of workload '%s' is no object with a \"prompt\"", w->n + 1, w->name);
-    if (!st && !sk_grow(&w->prompts, &w->cap, w->n + 1, sizeof *w->prompts)) st = sk_fail_memory(err, line.n, "a workload");
+    if (!json_is_string(prompt))
+        st = sk_fail(err, SK_EFORMAT, "line %zu of workload '%s' is no object with a \"prompt\"", w->n + 1, w->name);
+    if (!st && !sk_grow(&w->prompts, &w->cap, w->n + 1, sizeof *w->prompts))
+        st = sk_fail_memory(err, line.n, "a workload");
     if (!st) {
         struct workload_prompt *p = &w->prompts[w->n++];
         struct sk_tokens *t = &p->tokens;
         *p = (struct workload_prompt){.temperature = (float)json_number_value(json_object_get(o, "temperature"))};
-        if (json_string_value(json_object_get(o, "stop"))) snprintf(p->stop, sizeof p->stop, "%s", json_string_value(json_object_get(o, "stop")));
+        if (json_string_value(json_object_get(o, "stop")))
+            snprintf(p->stop, sizeof p->stop, "%s", json_string_value(json_object_get(o, "stop")));
         st = tokens_of(m, json_is_true(json_object_get(o, "raw")), prompt, t, err);
         if (t->n > max_tokens) { /* the end of a chat prompt opens the answer: the middle can be missed */
             const size_t tail = max_tokens / 2;
@@ -40,7 +47,8 @@ static sk_status add_line(struct workload *w, const struct model *m, struct sk_s
     return st;
 }
 
-static sk_status load_one(const char *path, const struct model *m, size_t max_prompts, size_t max_tokens, struct workload *w, struct sk_error *err) {
+static sk_status load_one(const char *path, const struct model *m, size_t max_prompts, size_t max_tokens,
+                          struct workload *w, struct sk_error *err) {
     struct sk_buf text = {0};
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     snprintf(w->name, sizeof w->name, "%.*s", (int)strcspn(name, "."), name);
@@ -55,12 +63,14 @@ static sk_status load_one(const char *path, const struct model *m, size_t max_pr
     return st;
 }
 
-sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens, struct workloads *out, struct sk_error *err) {
+sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens,
+                         struct workloads *out, struct sk_error *err) {
     char pattern[4096];
     glob_t found;
     sk_status st = SK_OK;
     snprintf(pattern, sizeof pattern, "%s/*.jsonl", folder);
-    if (glob(pattern, 0, NULL, &found) != 0) return sk_fail(err, SK_EIO, "there are no workloads (*.jsonl) in '%s'", folder);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return sk_fail(err, SK_EIO, "there are no workloads (*.jsonl) in '%s'", folder);
     for (size_t i = 0; i < found.gl_pathc && !st; i++) {
         if (!sk_grow(&out->items, &out->cap, out->n + 1, sizeof *out->items)) {
             st = sk_fail_memory(err, sizeof *out->items, "workloads");

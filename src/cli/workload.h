@@ -10,7 +10,7 @@ struct workload {
         struct sk_tokens tokens;
         float temperature;
         char stop[32]; /* ends the answer; "" = none */
-    } *prompts;
+    } * prompts;
     size_t n, cap;
 };
 struct workloads {
@@ -18,9 +18,11 @@ struct workloads {
     size_t n, cap;
 };
 
-/* Every FILE.jsonl of a folder, by name. Lines are objects: "prompt"; "raw", true for a prompt that does not go through the chat template;
- * "temperature", 0 unless given; "stop", a string that ends the answer. Of each file the first max_prompts are taken, and at most max_tokens of each. */
-sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens, struct workloads *out, struct sk_error *err);
+/* Every FILE.jsonl of a folder, by name. Lines are objects: "prompt"; "raw", true for a prompt that does not go through
+ * the chat template; "temperature", 0 unless given; "stop", a string that ends the answer. Of each file the first
+ * max_prompts are taken, and at most max_tokens of each. */
+sk_status workloads_load(const char *folder, const struct model *m, size_t max_prompts, size_t max_tokens,
+                         struct workloads *out, struct sk_error *err);
 void workloads_free(struct workloads *w);
 
 #endif

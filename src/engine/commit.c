@@ -21,7 +21,8 @@ static bool ends_generation(const void *ctx, int32_t token) {
 }
 
 /* Commits one token and tells the receiver. False if the generation ends with it. */
-static bool emit(struct sk_engine *e, struct sk_generation *g, const struct ending *end, int32_t token, double logprob, enum sk_proposer_kind origin) {
+static bool emit(struct sk_engine *e, struct sk_generation *g, const struct ending *end, int32_t token, double logprob,
+                 enum sk_proposer_kind origin) {
     g->tokens[g->n_tokens++] = token;
     g->stats.n_output++;
     const bool ends = ends_generation(end, token);
@@ -48,14 +49,16 @@ static bool emit(struct sk_engine *e, struct sk_generation *g, const struct endi
 }
 
 /* Emits what the verdict allows; gives how many tokens were committed. Cancellation is looked at before each. */
-static size_t commit(struct sk_engine *e, struct sk_generation *g, const struct ending *end, const struct sk_verdict *v, const struct sk_result *r) {
+static size_t commit(struct sk_engine *e, struct sk_generation *g, const struct ending *end, const struct sk_verdict *v,
+                     const struct sk_result *r) {
     size_t n = 0;
     for (bool go_on = true; go_on && n < v->commit; n++) {
         if (g->cancelled) {
             g->finish = SK_FINISH_CANCELLED;
             break;
         }
-        const enum sk_proposer_kind origin = n < v->accepted ? (enum sk_proposer_kind)g->drafts[n].kind : SK_NO_PROPOSER;
+        const enum sk_proposer_kind origin =
+            n < v->accepted ? (enum sk_proposer_kind)g->drafts[n].kind : SK_NO_PROPOSER;
         go_on = emit(e, g, end, r->predicted[n], r->logprobs ? r->logprobs[n] : 0.0, origin);
     }
     return n;
@@ -66,12 +69,15 @@ static bool repair(struct sk_engine *e, struct sk_generation *g, uint32_t positi
     struct sk_error error = {0};
     sk_status st = e->target->ops->settle(e->target, g->session, position, &error);
     const uint32_t now = e->target->ops->position(e->target, g->session);
-    if (!st && now != position) st = sk_fail(&error, SK_EINVAL, "after repair the session is at position %u instead of %u: it is given up", now, position);
+    if (!st && now != position)
+        st = sk_fail(&error, SK_EINVAL, "after repair the session is at position %u instead of %u: it is given up", now,
+                     position);
     if (st) sk_engine_fail(e, g, &error);
     return st == SK_OK;
 }
 
-static void tell(struct sk_generation *g, const struct sk_verdict *v, const struct sk_result *r, struct sk_receipt *receipt) {
+static void tell(struct sk_generation *g, const struct sk_verdict *v, const struct sk_result *r,
+                 struct sk_receipt *receipt) {
     const bool stopped = g->finish != SK_RUNNING || (!v->rejected && receipt->n_committed < receipt->n_rows);
     receipt->disposition = stopped ? SK_STOPPED : v->rejected ? SK_FIRST_MISMATCH : SK_FULL_ACCEPT;
     receipt->next_token = stopped || !receipt->n_committed ? -1 : r->predicted[receipt->n_committed - 1];
@@ -83,7 +89,8 @@ static void tell(struct sk_generation *g, const struct sk_verdict *v, const stru
     if (g->request.on_window) g->request.on_window(g->request.ctx, &event);
 }
 
-void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const struct sk_window *w, const struct sk_result *r, double seconds) {
+void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const struct sk_window *w,
+                           const struct sk_result *r, double seconds) {
     struct sk_error error = r->error;
     struct sk_verdict v;
     const struct ending end = {g->request.ignore_end ? NULL : e->tokenizer};
@@ -92,8 +99,8 @@ void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const s
         return;
     }
     if (r->id != w->id || r->position != w->start + w->n_rows) {
-        sk_fail(&error, SK_EINVAL, "window %llu of the target's came back as %llu, at position %u instead of %u", (unsigned long long)w->id, (unsigned long long)r->id, r->position,
-                (uint32_t)(w->start + w->n_rows));
+        sk_fail(&error, SK_EINVAL, "window %llu of the target's came back as %llu, at position %u instead of %u",
+                (unsigned long long)w->id, (unsigned long long)r->id, r->position, (uint32_t)(w->start + w->n_rows));
         sk_engine_fail(e, g, &error);
         return;
     }
@@ -103,7 +110,8 @@ void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const s
         return;
     }
     const size_t budget = g->request.max_tokens - g->stats.n_output, n_drafts = w->n_rows - w->n_committed;
-    if (sk_verdict(g->tokens + base, n_drafts, r->predicted, r->n_predicted, budget, ends_generation, &end, &v, &error)) {
+    if (sk_verdict(g->tokens + base, n_drafts, r->predicted, r->n_predicted, budget, ends_generation, &end, &v,
+                   &error)) {
         sk_engine_fail(e, g, &error);
         return;
     }
@@ -113,10 +121,20 @@ void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const s
     const uint64_t start = sk_now_ns();
     if (!repair(e, g, canonical)) return;
     const bool decoding = w->n_committed == 1;
-    struct sk_receipt receipt = {.proposal = g->drafts, .n_proposal = n_drafts, .n_rows = n_drafts + 1, .n_accepted = v.accepted < committed ? v.accepted : committed,
-                                 .n_committed = committed, .predicted = r->predicted, .n_predicted = r->n_predicted, .base_position = (uint32_t)base - 1,
-                                 .position_after_verification = r->position, .canonical_position = canonical, .trimmed_rows = r->position - canonical,
-                                 .propose_s = g->propose_s, .verify_s = seconds, .repair_s = sk_seconds_since(start)};
+    struct sk_receipt receipt = {.proposal = g->drafts,
+                                 .n_proposal = n_drafts,
+                                 .n_rows = n_drafts + 1,
+                                 .n_accepted = v.accepted < committed ? v.accepted : committed,
+                                 .n_committed = committed,
+                                 .predicted = r->predicted,
+                                 .n_predicted = r->n_predicted,
+                                 .base_position = (uint32_t)base - 1,
+                                 .position_after_verification = r->position,
+                                 .canonical_position = canonical,
+                                 .trimmed_rows = r->position - canonical,
+                                 .propose_s = g->propose_s,
+                                 .verify_s = seconds,
+                                 .repair_s = sk_seconds_since(start)};
     receipt.total_s = receipt.propose_s + receipt.verify_s + receipt.repair_s;
     tell(g, &v, r, &receipt);
     g->stats.n_windows += decoding;

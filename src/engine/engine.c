@@ -14,7 +14,8 @@ const char *sk_finish_name(enum sk_finish f) {
     return names[f];
 }
 
-sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *tokenizer, struct sk_engine **out, struct sk_error *err) {
+sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *tokenizer, struct sk_engine **out,
+                           struct sk_error *err) {
     struct sk_engine *e = sk_calloc(1, sizeof *e);
     if (!e) return sk_fail_memory(err, sizeof *e, "the engine");
     e->target = target;
@@ -36,7 +37,9 @@ static sk_status check_request(const struct sk_engine *e, const struct sk_reques
     if (r->n_prompt == 0) return sk_fail(err, SK_EINVAL, "the prompt is empty");
     if (r->max_tokens == 0) return sk_fail(err, SK_EINVAL, "max_tokens is 0: at least 1 is needed");
     if (r->n_prompt >= context)
-        return sk_fail(err, SK_EINVAL, "the prompt has %zu tokens and the context %zu: choose a larger one (-c) or a shorter prompt", r->n_prompt, context);
+        return sk_fail(err, SK_EINVAL,
+                       "the prompt has %zu tokens and the context %zu: choose a larger one (-c) or a shorter prompt",
+                       r->n_prompt, context);
     return sk_sampling_check(&r->sampling, e->target->ops->n_vocab(e->target), err);
 }
 
@@ -53,7 +56,8 @@ static void drop_proposers(const struct sk_request *r) {
     for (size_t i = 0; i < r->n_proposers; i++) r->proposers[i]->ops->destroy(r->proposers[i]);
 }
 
-/* Takes the request's proposers over, even if it fails. Those that cost least to ask come last: among equals the first wins. */
+/* Takes the request's proposers over, even if it fails. Those that cost least to ask come last: among equals the first
+ * wins. */
 static bool start_speculation(struct sk_engine *e, struct sk_generation *g, const struct sk_request *r) {
     if (!r->speculation) {
         drop_proposers(r);
@@ -65,14 +69,16 @@ static bool start_speculation(struct sk_engine *e, struct sk_generation *g, cons
         drop_proposers(r);
         return false;
     }
-    if (r->prediction && r->n_prediction) sk_speculation_add(g->speculation, sk_prediction_proposer_create(r->prediction, r->n_prediction, r->n_prompt));
+    if (r->prediction && r->n_prediction)
+        sk_speculation_add(g->speculation, sk_prediction_proposer_create(r->prediction, r->n_prediction, r->n_prompt));
     for (size_t i = 0; i < r->n_proposers; i++) sk_speculation_add(g->speculation, r->proposers[i]);
     if (r->speculation->proposers & (1u << SK_SUFFIX)) sk_speculation_add(g->speculation, sk_suffix_proposer_create());
     if (r->speculation->proposers & (1u << SK_CACHE)) sk_speculation_add(g->speculation, sk_cache_proposer_create());
     return true;
 }
 
-sk_status sk_engine_add_to(struct sk_engine *e, struct sk_target_session *s, const struct sk_request *r, struct sk_generation **out, struct sk_error *err) {
+sk_status sk_engine_add_to(struct sk_engine *e, struct sk_target_session *s, const struct sk_request *r,
+                           struct sk_generation **out, struct sk_error *err) {
     struct sk_generation *g = NULL;
     bool proposers_taken = false;
     sk_status st = check_request(e, r, err);
@@ -116,7 +122,8 @@ fail:
     return st;
 }
 
-sk_status sk_engine_add(struct sk_engine *e, const struct sk_request *r, struct sk_generation **out, struct sk_error *err) {
+sk_status sk_engine_add(struct sk_engine *e, const struct sk_request *r, struct sk_generation **out,
+                        struct sk_error *err) {
     struct sk_target_session *s;
     const sk_status st = e->target->ops->open(e->target, &s, err);
     if (st) drop_proposers(r);
@@ -152,7 +159,9 @@ void sk_engine_close(struct sk_engine *e, struct sk_generation *g) {
     if (s) e->target->ops->close(e->target, s);
 }
 
-void sk_generation_cancel(struct sk_generation *g) { g->cancelled = true; }
+void sk_generation_cancel(struct sk_generation *g) {
+    g->cancelled = true;
+}
 
 /* ---- a step --------------------------------------------------------------------------------------------- */
 

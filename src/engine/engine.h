@@ -15,8 +15,8 @@ const char *sk_finish_name(enum sk_finish f); /* "stop", "length", "cancelled", 
 
 struct sk_token_event {
     int32_t token;
-    double logprob;     /* if wanted */
-    struct sk_str text; /* what can be shown now: perhaps nothing, perhaps more than this token's */
+    double logprob;               /* if wanted */
+    struct sk_str text;           /* what can be shown now: perhaps nothing, perhaps more than this token's */
     enum sk_proposer_kind origin; /* whose accepted draft it was; SK_NO_PROPOSER for the target's own */
 };
 
@@ -30,27 +30,29 @@ struct sk_window_event {
 struct sk_request {
     const int32_t *prompt; /* copied; at least one token */
     size_t n_prompt;
-    size_t max_tokens; /* at least 1 */
+    size_t max_tokens;                  /* at least 1 */
     struct sk_sampling_params sampling; /* `bias` is borrowed until the generation is closed */
     const struct sk_str *stops; /* stop strings; borrowed likewise. The text ends before the first that appears */
     size_t n_stops;
     bool ignore_end; /* go on past end-of-generation tokens */
     bool wants_logprobs;
     const struct sk_speculation_options *speculation; /* copied; NULL = plain decoding */
-    struct sk_proposer **proposers; /* more than the built-in ones: plugins, draft models; taken over, even on failure */
+    struct sk_proposer *
+        *proposers; /* more than the built-in ones: plugins, draft models; taken over, even on failure */
     size_t n_proposers;
     const int32_t *prediction; /* the output that is expected, for the prediction proposer; copied; may be NULL */
     size_t n_prediction;
     void (*on_window)(void *ctx, const struct sk_window_event *e); /* may be NULL */
     size_t prefill_chunk; /* prompt rows per pass; 0 = as many as the target takes */
-    /* Called for each committed token, before the next; false stops the generation there (that token counts). May be NULL. */
+    /* Called for each committed token, before the next; false stops the generation there (that token counts). May be
+     * NULL. */
     bool (*on_token)(void *ctx, const struct sk_token_event *e);
     void *ctx;
 };
 
 struct sk_generation_stats {
     size_t n_prompt, n_kept, n_output, n_windows; /* n_kept: prompt tokens that the session held already */
-    double prefill_s, decode_s; /* time of passes, from the generation's view */
+    double prefill_s, decode_s;                   /* time of passes, from the generation's view */
 };
 
 struct sk_generation {
@@ -75,14 +77,17 @@ struct sk_generation {
 
 struct sk_engine;
 /* Both are borrowed; with no tokenizer (NULL) there is no text, and no token ends a generation. */
-sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *tokenizer, struct sk_engine **out, struct sk_error *err);
+sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *tokenizer, struct sk_engine **out,
+                           struct sk_error *err);
 void sk_engine_free(struct sk_engine *e); /* closes what is left */
 
 /* Checks the request and adds it to the running generations. */
-sk_status sk_engine_add(struct sk_engine *e, const struct sk_request *r, struct sk_generation **out, struct sk_error *err);
-/* The same over a session that already holds the first tokens of the prompt (a chat's earlier turns); takes the session over. */
-sk_status sk_engine_add_to(struct sk_engine *e, struct sk_target_session *s, const struct sk_request *r, struct sk_generation **out,
-                           struct sk_error *err);
+sk_status sk_engine_add(struct sk_engine *e, const struct sk_request *r, struct sk_generation **out,
+                        struct sk_error *err);
+/* The same over a session that already holds the first tokens of the prompt (a chat's earlier turns); takes the session
+ * over. */
+sk_status sk_engine_add_to(struct sk_engine *e, struct sk_target_session *s, const struct sk_request *r,
+                           struct sk_generation **out, struct sk_error *err);
 /* One pass over all running generations. False if there was none. */
 bool sk_engine_step(struct sk_engine *e);
 /* Asks a generation to end; it does at its next token. */

@@ -26,7 +26,8 @@ void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b);
 void sk_engine_calibrate(struct sk_engine *e);
 
 /* commit.c: a window's result: verdict, commit, repair, receipt. */
-void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const struct sk_window *w, const struct sk_result *r, double seconds);
+void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const struct sk_window *w,
+                           const struct sk_result *r, double seconds);
 /* An error ends this generation alone, and its session is never used again. */
 void sk_engine_fail(struct sk_engine *e, struct sk_generation *g, const struct sk_error *error);
 

@@ -24,7 +24,7 @@ struct sk_drafts {
         const float *y;
         bool active;
         struct sk_draft drafts[SK_MAX_WINDOW];
-    } *chains;
+    } * chains;
     size_t cap_chains;
     int32_t *history;
     size_t cap_history;
@@ -91,13 +91,16 @@ void sk_draft_session_trim(struct sk_draft_session *s, uint32_t position) {
     /* The pair at `position` belongs to a token that is committed and not yet run: it stays, if that token stays. */
     if (s->kv->position > position + 1) sk_session_trim(s->kv, position, &ignored);
     if (position == 0) s->lost = false;
-    if (s->first_hidden + s->n_hidden > position) s->n_hidden = position > s->first_hidden ? position - s->first_hidden : 0;
+    if (s->first_hidden + s->n_hidden > position)
+        s->n_hidden = position > s->first_hidden ? position - s->first_hidden : 0;
 }
 
 /* ---- feeding ------------------------------------------------------------------------------------------- */
 
 /* Rows of the window that are true, and whether a token after them is known. */
-static size_t true_rows(const struct sk_drafted *i) { return i->window->predict ? i->window->n_committed + i->result->n_predicted - 1 : i->window->n_rows; }
+static size_t true_rows(const struct sk_drafted *i) {
+    return i->window->predict ? i->window->n_committed + i->result->n_predicted - 1 : i->window->n_rows;
+}
 
 static int32_t token_at(const struct sk_drafted *i, size_t position) {
     const size_t end = i->window->start + true_rows(i);
@@ -108,7 +111,8 @@ static const float *hidden_before(const struct sk_drafts *d, const struct sk_dra
     const size_t n = d->rt->model->h.n_embd, start = i->window->start;
     const struct sk_draft_session *s = i->session;
     if (position > start) return i->hidden + (position - 1 - start) * n;
-    if (position && position - 1 >= s->first_hidden && position - 1 < s->first_hidden + s->n_hidden) return s->hidden + (position - 1 - s->first_hidden) * n;
+    if (position && position - 1 >= s->first_hidden && position - 1 < s->first_hidden + s->n_hidden)
+        return s->hidden + (position - 1 - s->first_hidden) * n;
     return d->zeros; /* the first position, or a state that is gone: a worse draft, no other harm */
 }
 
@@ -123,10 +127,14 @@ static bool feed(struct sk_drafts *d, struct sk_drafted *i, size_t *n_rows) {
     struct sk_draft_session *s = i->session;
     struct sk_error ignored;
     const size_t start = i->window->start, end = start + true_rows(i) + (i->window->predict ? 1 : 0);
-    if (s->kv->position == start + 1 && s->last_token != i->window->sequence[start]) sk_session_trim(s->kv, (uint32_t)start, &ignored);
+    if (s->kv->position == start + 1 && s->last_token != i->window->sequence[start])
+        sk_session_trim(s->kv, (uint32_t)start, &ignored);
     if (s->kv->position < start) return false;
     for (size_t p = s->kv->position; p < end; p++)
-        if (!add_row(d, n_rows, (struct sk_mtp_row){s->kv, token_at(i, p), hidden_before(d, i, p), p + 1 == end && i->window->drafts_wanted > 0})) return false;
+        if (!add_row(d, n_rows,
+                     (struct sk_mtp_row){s->kv, token_at(i, p), hidden_before(d, i, p),
+                                         p + 1 == end && i->window->drafts_wanted > 0}))
+            return false;
     s->last_token = token_at(i, end - 1);
     return true;
 }
@@ -152,13 +160,16 @@ static const float *full_logits(struct sk_drafts *d, const float *logits) {
     return d->full;
 }
 
-static bool looks_back(const struct sk_sampling_params *p) { return p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f; }
+static bool looks_back(const struct sk_sampling_params *p) {
+    return p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f;
+}
 
 /* Draws the next draft with the target's noise at its place. False if it is too unlikely, or the chain is done. */
 static bool draw(struct sk_drafts *d, struct chain *c, const float *logits) {
     const struct sk_window *w = c->item->window;
     const struct sk_result *r = c->item->result;
-    const size_t known = w->start + w->n_committed + r->n_predicted, n_history = known + c->n; /* prompt, output, drafts */
+    const size_t known = w->start + w->n_committed + r->n_predicted,
+                 n_history = known + c->n; /* prompt, output, drafts */
     const int32_t *history = NULL;
     if (looks_back(w->sampling)) {
         if (!sk_grow(&d->history, &d->cap_history, n_history, sizeof *d->history)) return false;
@@ -186,7 +197,10 @@ static void run_chains(struct sk_drafts *d, size_t n_chains) {
     for (size_t which = 1;; which ^= 1) {
         size_t n = 0, at = 0;
         for (size_t i = 0; i < n_chains; i++)
-            if (d->chains[i].active) add_row(d, &n, (struct sk_mtp_row){d->chains[i].item->session->kv, d->chains[i].drafts[d->chains[i].n - 1].token, d->chains[i].y, true});
+            if (d->chains[i].active)
+                add_row(d, &n,
+                        (struct sk_mtp_row){d->chains[i].item->session->kv,
+                                            d->chains[i].drafts[d->chains[i].n - 1].token, d->chains[i].y, true});
         if (n == 0 || !make_room(d, n, n, which)) return;
         if (sk_runtime_run_mtp(d->rt, d->rows, n, d->y[which], d->logits, &ignored)) return;
         for (size_t i = 0; i < n_chains; i++) {
@@ -211,10 +225,14 @@ void sk_drafts_run(struct sk_drafts *d, struct sk_drafted *items, size_t n) {
             continue;
         }
         if (items[i].window->drafts_wanted && items[i].window->predict)
-            d->chains[n_chains++] = (struct chain){.item = &items[i], .wanted = items[i].window->drafts_wanted < SK_MAX_WINDOW ? items[i].window->drafts_wanted : SK_MAX_WINDOW};
+            d->chains[n_chains++] =
+                (struct chain){.item = &items[i],
+                               .wanted = items[i].window->drafts_wanted < SK_MAX_WINDOW ? items[i].window->drafts_wanted
+                                                                                        : SK_MAX_WINDOW};
     }
     if (n_rows == 0) return;
-    if (!make_room(d, n_rows, n_chains + 1, 0) || sk_runtime_run_mtp(d->rt, d->rows, n_rows, d->y[0], d->logits, &ignored)) {
+    if (!make_room(d, n_rows, n_chains + 1, 0) ||
+        sk_runtime_run_mtp(d->rt, d->rows, n_rows, d->y[0], d->logits, &ignored)) {
         for (size_t i = 0; i < n; i++) lose(items[i].session);
         return;
     }

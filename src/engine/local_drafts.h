@@ -30,7 +30,8 @@ struct sk_drafted {
     struct sk_draft_session *session;
     const float *hidden; /* [n_rows][n_embd] */
 };
-/* Feeds the committed rows of all windows to the block, and drafts where drafts are wanted. Trouble costs drafts, nothing else. */
+/* Feeds the committed rows of all windows to the block, and drafts where drafts are wanted. Trouble costs drafts,
+ * nothing else. */
 void sk_drafts_run(struct sk_drafts *d, struct sk_drafted *items, size_t n);
 
 #endif

@@ -30,8 +30,12 @@ struct local {
     size_t cap_drafted;
 };
 
-static struct local *local_of(struct sk_target *t) { return (struct local *)t; }
-const struct sk_session *sk_local_target_session(const struct sk_target_session *s) { return s->main; }
+static struct local *local_of(struct sk_target *t) {
+    return (struct local *)t;
+}
+const struct sk_session *sk_local_target_session(const struct sk_target_session *s) {
+    return s->main;
+}
 
 static void local_close(struct sk_target *t, struct sk_target_session *s) {
     (void)t;
@@ -57,7 +61,8 @@ static sk_status local_open(struct sk_target *t, struct sk_target_session **out,
 
 static sk_status local_submit(struct sk_target *t, const struct sk_window *windows, size_t n, struct sk_error *err) {
     struct local *l = local_of(t);
-    if (!sk_grow(&l->windows, &l->cap_windows, l->n_windows + n, sizeof *windows)) return sk_fail_memory(err, n * sizeof *windows, "windows");
+    if (!sk_grow(&l->windows, &l->cap_windows, l->n_windows + n, sizeof *windows))
+        return sk_fail_memory(err, n * sizeof *windows, "windows");
     for (size_t i = 0; i < n; i++) l->windows[l->n_windows++] = windows[i];
     return SK_OK;
 }
@@ -66,32 +71,42 @@ static sk_status local_submit(struct sk_target *t, const struct sk_window *windo
 static sk_status check_window(const struct local *l, const struct sk_window *w, struct sk_error *err) {
     const struct sk_session *s = w->session->main;
     if (w->start != s->position)
-        return sk_fail(err, SK_EINVAL, "window %llu starts at %u but its session is at %u", (unsigned long long)w->id, w->start, s->position);
-    if (w->n_committed < 1 || w->n_committed > w->n_rows) return sk_fail(err, SK_EINVAL, "window %llu has %zu committed of %zu rows", (unsigned long long)w->id, w->n_committed, w->n_rows);
+        return sk_fail(err, SK_EINVAL, "window %llu starts at %u but its session is at %u", (unsigned long long)w->id,
+                       w->start, s->position);
+    if (w->n_committed < 1 || w->n_committed > w->n_rows)
+        return sk_fail(err, SK_EINVAL, "window %llu has %zu committed of %zu rows", (unsigned long long)w->id,
+                       w->n_committed, w->n_rows);
     for (size_t i = 0; i < w->n_rows; i++) {
         const int32_t token = w->sequence[w->start + i];
-        if (token < 0 || (size_t)token >= l->rt->model->h.n_vocab) return sk_fail(err, SK_EINVAL, "token %d is not in the vocabulary of %u", token, l->rt->model->h.n_vocab);
+        if (token < 0 || (size_t)token >= l->rt->model->h.n_vocab)
+            return sk_fail(err, SK_EINVAL, "token %d is not in the vocabulary of %u", token, l->rt->model->h.n_vocab);
     }
     return sk_session_reserve(w->session->main, (size_t)w->start + w->n_rows, err);
 }
 
-static size_t rows_wanted(const struct sk_window *w) { return w->predict ? w->n_rows - w->n_committed + 1 : 0; }
+static size_t rows_wanted(const struct sk_window *w) {
+    return w->predict ? w->n_rows - w->n_committed + 1 : 0;
+}
 
-static size_t sample_window(struct local *l, const struct sk_window *w, const float *logits, int32_t *predicted, double *logprobs) {
+static size_t sample_window(struct local *l, const struct sk_window *w, const float *logits, int32_t *predicted,
+                            double *logprobs) {
     const size_t stride = sk_model_logits_stride(l->rt->model), wanted = rows_wanted(w);
     for (size_t i = 0; i < wanted; i++) {
         const size_t n_history = w->start + w->n_committed + i;
-        predicted[i] = sk_sample(l->sampler, w->sampling, logits + i * stride, w->sequence, n_history, n_history, w->wants_logprobs ? &logprobs[i] : NULL);
+        predicted[i] = sk_sample(l->sampler, w->sampling, logits + i * stride, w->sequence, n_history, n_history,
+                                 w->wants_logprobs ? &logprobs[i] : NULL);
         if (i + 1 < wanted && predicted[i] != w->sequence[n_history]) return i + 1;
     }
     return wanted;
 }
 
 static bool grow_outputs(struct local *l, size_t n_rows, size_t n_logits) {
-    if (!sk_grow(&l->rows, &l->cap_rows, n_rows, sizeof *l->rows) || !sk_grow(&l->predicted, &l->cap_predicted, n_logits, sizeof *l->predicted) ||
+    if (!sk_grow(&l->rows, &l->cap_rows, n_rows, sizeof *l->rows) ||
+        !sk_grow(&l->predicted, &l->cap_predicted, n_logits, sizeof *l->predicted) ||
         !sk_grow(&l->logprobs, &l->cap_logprobs, n_logits, sizeof *l->logprobs))
         return false;
-    if (l->drafts && !sk_grow(&l->hidden, &l->cap_hidden, n_rows * l->rt->model->h.n_embd, sizeof *l->hidden)) return false;
+    if (l->drafts && !sk_grow(&l->hidden, &l->cap_hidden, n_rows * l->rt->model->h.n_embd, sizeof *l->hidden))
+        return false;
     if (n_logits <= l->cap_logits) return true;
     const size_t stride = sk_model_logits_stride(l->rt->model) * sizeof(float);
     float *logits = sk_region_alloc(n_logits * stride);
@@ -108,7 +123,8 @@ static void add_drafts(struct local *l, struct sk_result *results, size_t n) {
     if (!sk_grow(&l->drafted, &l->cap_drafted, n, sizeof *l->drafted)) return;
     for (size_t i = 0; i < n; i++) {
         if (results[i].status) continue;
-        l->drafted[n_items++] = (struct sk_drafted){&l->windows[i], &results[i], l->windows[i].session->drafts, l->hidden + row * l->rt->model->h.n_embd};
+        l->drafted[n_items++] = (struct sk_drafted){&l->windows[i], &results[i], l->windows[i].session->drafts,
+                                                    l->hidden + row * l->rt->model->h.n_embd};
         row += l->windows[i].n_rows;
     }
     sk_drafts_run(l->drafts, l->drafted, n_items);
@@ -127,11 +143,15 @@ static size_t local_poll(struct sk_target *t, struct sk_result *results, size_t 
         n_rows += w->n_rows;
         n_logits += rows_wanted(w);
     }
-    sk_status st = grow_outputs(l, n_rows + 1, n_logits + 1) ? SK_OK : sk_fail_memory(&error, n_logits * sk_model_logits_stride(l->rt->model) * sizeof(float), "logits");
+    sk_status st =
+        grow_outputs(l, n_rows + 1, n_logits + 1)
+            ? SK_OK
+            : sk_fail_memory(&error, n_logits * sk_model_logits_stride(l->rt->model) * sizeof(float), "logits");
     for (size_t i = 0; i < n && !st; i++) {
         const struct sk_window *w = &l->windows[i];
         for (size_t r = 0; r < w->n_rows && !results[i].status; r++)
-            l->rows[at++] = (struct sk_row){w->session->main, w->sequence[w->start + r], w->predict && r + 1 >= w->n_committed};
+            l->rows[at++] =
+                (struct sk_row){w->session->main, w->sequence[w->start + r], w->predict && r + 1 >= w->n_committed};
     }
     if (!st) st = sk_runtime_run_hidden(l->rt, l->rows, n_rows, l->logits, l->drafts ? l->hidden : NULL, &error);
     const size_t stride = sk_model_logits_stride(l->rt->model);
@@ -155,7 +175,8 @@ static size_t local_poll(struct sk_target *t, struct sk_result *results, size_t 
     return n;
 }
 
-static sk_status local_settle(struct sk_target *t, struct sk_target_session *s, uint32_t position, struct sk_error *err) {
+static sk_status local_settle(struct sk_target *t, struct sk_target_session *s, uint32_t position,
+                              struct sk_error *err) {
     (void)t;
     if (s->drafts) sk_draft_session_trim(s->drafts, position);
     return sk_session_trim(s->main, position, err);
@@ -166,11 +187,19 @@ static uint32_t local_position(const struct sk_target *t, const struct sk_target
     return s->main->position;
 }
 
-static size_t local_context(const struct sk_target *t) { return ((const struct local *)t)->rt->n_positions; }
-static size_t local_max_rows(const struct sk_target *t) { return ((const struct local *)t)->rt->max_rows; }
-static size_t local_n_vocab(const struct sk_target *t) { return ((const struct local *)t)->rt->model->h.n_vocab; }
+static size_t local_context(const struct sk_target *t) {
+    return ((const struct local *)t)->rt->n_positions;
+}
+static size_t local_max_rows(const struct sk_target *t) {
+    return ((const struct local *)t)->rt->max_rows;
+}
+static size_t local_n_vocab(const struct sk_target *t) {
+    return ((const struct local *)t)->rt->model->h.n_vocab;
+}
 
-static bool local_has_drafts(const struct sk_target *t) { return ((const struct local *)t)->drafts != NULL; }
+static bool local_has_drafts(const struct sk_target *t) {
+    return ((const struct local *)t)->drafts != NULL;
+}
 
 static void local_destroy(struct sk_target *t) {
     struct local *l = local_of(t);
@@ -186,8 +215,9 @@ static void local_destroy(struct sk_target *t) {
     free(l);
 }
 
-static const struct sk_target_ops local_ops = {local_open,  local_submit,  local_poll,     local_settle,  local_position,
-                                               local_close, local_context, local_max_rows, local_n_vocab, local_has_drafts, local_destroy};
+static const struct sk_target_ops local_ops = {local_open,     local_submit,     local_poll,    local_settle,
+                                               local_position, local_close,      local_context, local_max_rows,
+                                               local_n_vocab,  local_has_drafts, local_destroy};
 
 sk_status sk_local_target_create(struct sk_runtime *rt, struct sk_target **out, struct sk_error *err) {
     struct local *l = sk_calloc(1, sizeof *l);

@@ -1,5 +1,5 @@
-/* Plugins as shared libraries. Each generation's state lives on a thread of its own, so that a call which takes too long need not be
- * waited for: the host goes on without it, and looks again at the next proposal. */
+/* Plugins as shared libraries. Each generation's state lives on a thread of its own, so that a call which takes too
+ * long need not be waited for: the host goes on without it, and looks again at the next proposal. */
 #include "engine/plugin.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,8 @@ sk_status sk_plugin_open(const char *path, size_t timeout_ms, struct sk_plugin *
     else if (!get || !(p->api = get()))
         st = sk_fail(err, SK_EINVAL, "plugin '%s' has no skipstone_proposer()", path);
     else if (p->api->abi != SKIPSTONE_PROPOSER_ABI)
-        st = sk_fail(err, SK_EINVAL, "plugin '%s' was built for ABI %u; this is %u", path, p->api->abi, SKIPSTONE_PROPOSER_ABI);
+        st = sk_fail(err, SK_EINVAL, "plugin '%s' was built for ABI %u; this is %u", path, p->api->abi,
+                     SKIPSTONE_PROPOSER_ABI);
     if (st)
         sk_plugin_close(p);
     else
@@ -53,32 +54,51 @@ void sk_plugin_close(struct sk_plugin *p) {
     free(p);
 }
 
-sk_status sk_plugin_proposer_create(struct sk_plugin *p, size_t n_prompt, struct sk_proposer **out, struct sk_error *err) {
-    return p->library ? sk_library_proposer_create(p, n_prompt, out, err) : sk_socket_proposer_create(p, n_prompt, out, err);
+sk_status sk_plugin_proposer_create(struct sk_plugin *p, size_t n_prompt, struct sk_proposer **out,
+                                    struct sk_error *err) {
+    return p->library ? sk_library_proposer_create(p, n_prompt, out, err)
+                      : sk_socket_proposer_create(p, n_prompt, out, err);
 }
 
 size_t sk_plugin_take(const struct skipstone_proposal *p, size_t limit, struct sk_draft *out) {
     if (p->n_tokens == 0) return 0;
-    if (p->n_tokens > SKIPSTONE_MAX_PROPOSAL || p->n_decision_id < 1 || p->n_decision_id > SKIPSTONE_MAX_DECISION_ID) return SK_PROPOSE_FAILED;
+    if (p->n_tokens > SKIPSTONE_MAX_PROPOSAL || p->n_decision_id < 1 || p->n_decision_id > SKIPSTONE_MAX_DECISION_ID)
+        return SK_PROPOSE_FAILED;
     const size_t n = p->n_tokens < limit ? p->n_tokens : limit;
     for (size_t i = 0; i < n; i++) out[i] = (struct sk_draft){p->tokens[i], SK_PLUGIN, (uint8_t)(i < 15 ? i : 15)};
     return n;
 }
 
-struct skipstone_receipt sk_plugin_receipt(const struct sk_receipt *r, int32_t tokens[SK_MAX_WINDOW], const char *decision_id, size_t n_decision_id) {
+struct skipstone_receipt sk_plugin_receipt(const struct sk_receipt *r, int32_t tokens[SK_MAX_WINDOW],
+                                           const char *decision_id, size_t n_decision_id) {
     for (size_t i = 0; i < r->n_proposal; i++) tokens[i] = r->proposal[i].token;
-    return (struct skipstone_receipt){.decision_id = decision_id, .n_decision_id = n_decision_id, .disposition = (enum skipstone_disposition)r->disposition, .proposal = tokens,
-                                      .n_proposal = r->n_proposal, .n_rows = r->n_rows, .n_accepted = r->n_accepted, .n_committed = r->n_committed, .predicted = r->predicted,
-                                      .n_predicted = r->n_predicted, .next_token = r->next_token, .base_position = r->base_position,
-                                      .position_after_verification = r->position_after_verification, .canonical_position = r->canonical_position,
-                                      .trimmed_rows = r->trimmed_rows, .propose_s = r->propose_s, .verify_s = r->verify_s, .repair_s = r->repair_s, .total_s = r->total_s};
+    return (struct skipstone_receipt){.decision_id = decision_id,
+                                      .n_decision_id = n_decision_id,
+                                      .disposition = (enum skipstone_disposition)r->disposition,
+                                      .proposal = tokens,
+                                      .n_proposal = r->n_proposal,
+                                      .n_rows = r->n_rows,
+                                      .n_accepted = r->n_accepted,
+                                      .n_committed = r->n_committed,
+                                      .predicted = r->predicted,
+                                      .n_predicted = r->n_predicted,
+                                      .next_token = r->next_token,
+                                      .base_position = r->base_position,
+                                      .position_after_verification = r->position_after_verification,
+                                      .canonical_position = r->canonical_position,
+                                      .trimmed_rows = r->trimmed_rows,
+                                      .propose_s = r->propose_s,
+                                      .verify_s = r->verify_s,
+                                      .repair_s = r->repair_s,
+                                      .total_s = r->total_s};
 }
 
 /* ---- the thread of one generation ---------------------------------------------------------------------- */
 
 enum job { JOB_NONE, JOB_PROPOSE, JOB_OBSERVE, JOB_QUIT };
 
-/* Shared by the host and the thread; whoever lets go last frees it. While `job` is not JOB_NONE the thread owns the fields below the line. */
+/* Shared by the host and the thread; whoever lets go last frees it. While `job` is not JOB_NONE the thread owns the
+ * fields below the line. */
 struct worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -118,7 +138,8 @@ static void free_worker(struct worker *w) {
 
 static void run_job(struct worker *w, enum job job) {
     if (job == JOB_PROPOSE) {
-        const struct skipstone_proposal_request r = {w->tokens, w->n_tokens, w->n_prompt, (uint32_t)(w->n_tokens - 1), w->budget};
+        const struct skipstone_proposal_request r = {w->tokens, w->n_tokens, w->n_prompt, (uint32_t)(w->n_tokens - 1),
+                                                     w->budget};
         w->proposal.n_tokens = w->proposal.n_decision_id = 0;
         w->status = w->state ? w->api->propose(w->state, &r, &w->proposal) : -1;
     } else if (job == JOB_OBSERVE && w->state && w->api->observe) {
@@ -222,7 +243,8 @@ static void destroy(struct sk_proposer *proposer) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 1;
-    while (!w->thread_gone && pthread_cond_timedwait(&w->changed, &w->lock, &until) != ETIMEDOUT) {}
+    while (!w->thread_gone && pthread_cond_timedwait(&w->changed, &w->lock, &until) != ETIMEDOUT) {
+    }
     const bool last = w->thread_gone;
     w->host_gone = true;
     pthread_mutex_unlock(&w->lock);
@@ -232,7 +254,8 @@ static void destroy(struct sk_proposer *proposer) {
 
 static const struct sk_proposer_ops library_ops = {SK_PLUGIN, propose, observe, destroy};
 
-sk_status sk_library_proposer_create(struct sk_plugin *plugin, size_t n_prompt, struct sk_proposer **out, struct sk_error *err) {
+sk_status sk_library_proposer_create(struct sk_plugin *plugin, size_t n_prompt, struct sk_proposer **out,
+                                     struct sk_error *err) {
     struct library_proposer *p = sk_calloc(1, sizeof *p);
     struct worker *w = sk_calloc(1, sizeof *w);
     pthread_attr_t attributes;

@@ -12,12 +12,15 @@ struct sk_plugin {
     const struct skipstone_proposer_api *api;
 };
 
-sk_status sk_library_proposer_create(struct sk_plugin *p, size_t n_prompt, struct sk_proposer **out, struct sk_error *err);
-sk_status sk_socket_proposer_create(struct sk_plugin *p, size_t n_prompt, struct sk_proposer **out, struct sk_error *err);
+sk_status sk_library_proposer_create(struct sk_plugin *p, size_t n_prompt, struct sk_proposer **out,
+                                     struct sk_error *err);
+sk_status sk_socket_proposer_create(struct sk_plugin *p, size_t n_prompt, struct sk_proposer **out,
+                                    struct sk_error *err);
 
 /* Whether a proposal keeps the rules; then copies it. SK_PROPOSE_FAILED if it does not. */
 size_t sk_plugin_take(const struct skipstone_proposal *p, size_t limit, struct sk_draft *out);
 /* The host's receipt in the ABI's words. Token arrays are borrowed from `r` and `tokens`. */
-struct skipstone_receipt sk_plugin_receipt(const struct sk_receipt *r, int32_t tokens[SK_MAX_WINDOW], const char *decision_id, size_t n_decision_id);
+struct skipstone_receipt sk_plugin_receipt(const struct sk_receipt *r, int32_t tokens[SK_MAX_WINDOW],
+                                           const char *decision_id, size_t n_decision_id);
 
 #endif

@@ -16,8 +16,8 @@
 enum { MAX_LINE = 1 << 16 };
 
 struct socket_proposer {
-    struct sk_proposer proposer; /* must be first */
-    int fd;                      /* -1 once the connection is broken */
+    struct sk_proposer proposer;         /* must be first */
+    int fd;                              /* -1 once the connection is broken */
     size_t timeout_ms, n_prompt, n_sent; /* context tokens the other side has */
     uint64_t sequence;                   /* of the last request: an answer to an older one came too late */
     struct sk_buf in;
@@ -94,7 +94,8 @@ static size_t read_proposal(struct socket_proposer *p, json_t *o, size_t limit, 
     json_array_foreach(tokens, i, token) {
         const json_int_t v = json_integer_value(token);
         if (!json_is_integer(token)) return SK_PROPOSE_FAILED;
-        proposal.tokens[proposal.n_tokens++] = v < 0 || v > INT32_MAX ? -1 : (int32_t)v; /* -1 is no token: counted and cut later */
+        proposal.tokens[proposal.n_tokens++] =
+            v < 0 || v > INT32_MAX ? -1 : (int32_t)v; /* -1 is no token: counted and cut later */
     }
     if (json_is_string(id) && json_string_length(id) <= SKIPSTONE_MAX_DECISION_ID) {
         proposal.n_decision_id = json_string_length(id);
@@ -112,9 +113,10 @@ static size_t propose(struct sk_proposer *proposer, const struct sk_proposal_req
     struct socket_proposer *p = (struct socket_proposer *)proposer;
     const uint64_t start = sk_now_ns();
     if (p->fd < 0) return SK_PROPOSE_FAILED;
-    json_t *o = json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:I}", "op", "propose", "sequence", (json_int_t)++p->sequence, "from", (json_int_t)p->n_sent, "tokens",
-                          token_array(r->tokens + p->n_sent, r->n_committed - p->n_sent), "n_prompt", (json_int_t)p->n_prompt, "position", (json_int_t)(r->n_committed - 1), "budget",
-                          (json_int_t)r->limit);
+    json_t *o = json_pack(
+        "{s:s, s:I, s:I, s:o, s:I, s:I, s:I}", "op", "propose", "sequence", (json_int_t)++p->sequence, "from",
+        (json_int_t)p->n_sent, "tokens", token_array(r->tokens + p->n_sent, r->n_committed - p->n_sent), "n_prompt",
+        (json_int_t)p->n_prompt, "position", (json_int_t)(r->n_committed - 1), "budget", (json_int_t)r->limit);
     const bool sent = o && send_line(p, o, start);
     json_decref(o);
     if (!sent) return SK_PROPOSE_FAILED;
@@ -134,12 +136,15 @@ static void observe(struct sk_proposer *proposer, const struct sk_receipt *r) {
     int32_t tokens[SK_MAX_WINDOW];
     if (p->fd < 0 || !r->n_proposal || r->proposal[0].kind != SK_PLUGIN) return;
     const struct skipstone_receipt a = sk_plugin_receipt(r, tokens, p->decision_id, p->n_decision_id);
-    json_t *o = json_pack("{s:s, s:s%, s:s, s:o, s:I, s:I, s:I, s:o, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "op", "receipt", "decision_id", a.decision_id, a.n_decision_id,
-                          "disposition", sk_disposition_name(r->disposition), "proposal", token_array(a.proposal, a.n_proposal), "rows", (json_int_t)a.n_rows, "accepted",
-                          (json_int_t)a.n_accepted, "committed", (json_int_t)a.n_committed, "predicted", token_array(a.predicted, a.n_predicted), "next_token", a.next_token,
-                          "base_position", (json_int_t)a.base_position, "position_after_verification", (json_int_t)a.position_after_verification, "canonical_position",
-                          (json_int_t)a.canonical_position, "trimmed_rows", (json_int_t)a.trimmed_rows, "propose_s", a.propose_s, "verify_s", a.verify_s, "repair_s", a.repair_s,
-                          "total_s", a.total_s);
+    json_t *o =
+        json_pack("{s:s, s:s%, s:s, s:o, s:I, s:I, s:I, s:o, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "op",
+                  "receipt", "decision_id", a.decision_id, a.n_decision_id, "disposition",
+                  sk_disposition_name(r->disposition), "proposal", token_array(a.proposal, a.n_proposal), "rows",
+                  (json_int_t)a.n_rows, "accepted", (json_int_t)a.n_accepted, "committed", (json_int_t)a.n_committed,
+                  "predicted", token_array(a.predicted, a.n_predicted), "next_token", a.next_token, "base_position",
+                  (json_int_t)a.base_position, "position_after_verification", (json_int_t)a.position_after_verification,
+                  "canonical_position", (json_int_t)a.canonical_position, "trimmed_rows", (json_int_t)a.trimmed_rows,
+                  "propose_s", a.propose_s, "verify_s", a.verify_s, "repair_s", a.repair_s, "total_s", a.total_s);
     if (o) send_line(p, o, sk_now_ns());
     json_decref(o);
 }
@@ -153,9 +158,12 @@ static void destroy(struct sk_proposer *proposer) {
 
 static const struct sk_proposer_ops socket_ops = {SK_PLUGIN, propose, observe, destroy};
 
-sk_status sk_socket_proposer_create(struct sk_plugin *plugin, size_t n_prompt, struct sk_proposer **out, struct sk_error *err) {
+sk_status sk_socket_proposer_create(struct sk_plugin *plugin, size_t n_prompt, struct sk_proposer **out,
+                                    struct sk_error *err) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(plugin->path) >= sizeof address.sun_path) return sk_fail(err, SK_EINVAL, "the socket's path '%s' is longer than %zu bytes", plugin->path, sizeof address.sun_path - 1);
+    if (strlen(plugin->path) >= sizeof address.sun_path)
+        return sk_fail(err, SK_EINVAL, "the socket's path '%s' is longer than %zu bytes", plugin->path,
+                       sizeof address.sun_path - 1);
     strcpy(address.sun_path, plugin->path);
     struct socket_proposer *p = sk_calloc(1, sizeof *p);
     if (!p) return sk_fail_memory(err, sizeof *p, "a plugin's connection");

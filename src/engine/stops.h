@@ -11,7 +11,8 @@ struct sk_stop_matcher {
     struct sk_buf ready; /* what the last call gave */
 };
 
-/* Adds text; gives what can be shown. True if a stop string has appeared: what came before it is in *out, the rest is gone. */
+/* Adds text; gives what can be shown. True if a stop string has appeared: what came before it is in *out, the rest is
+ * gone. */
 bool sk_stops_feed(struct sk_stop_matcher *m, struct sk_str text, struct sk_str *out);
 /* What is still held, at the end of a generation. */
 struct sk_str sk_stops_end(struct sk_stop_matcher *m);

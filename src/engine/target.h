@@ -13,9 +13,9 @@
 /* A session as the target keeps it. */
 struct sk_target_session;
 
-/* Rows [start, start + n_rows) of a sequence, to be run in one pass. The first n_committed (at least 1) are true, the rest are
- * proposals. With `predict`, rows from n_committed - 1 on are sampled in order, each with the tokens before it as
- * history, until one differs from the proposal after it. */
+/* Rows [start, start + n_rows) of a sequence, to be run in one pass. The first n_committed (at least 1) are true, the
+ * rest are proposals. With `predict`, rows from n_committed - 1 on are sampled in order, each with the tokens before it
+ * as history, until one differs from the proposal after it. */
 struct sk_window {
     uint64_t id;
     struct sk_target_session *session;
@@ -49,7 +49,8 @@ struct sk_target_ops {
     sk_status (*open)(struct sk_target *t, struct sk_target_session **out, struct sk_error *err);
     /* Takes windows of different sessions; does not wait. */
     sk_status (*submit)(struct sk_target *t, const struct sk_window *windows, size_t n, struct sk_error *err);
-    /* Gives results of submitted windows, in order of submission: at most `max`, waiting for at least one if any is out. */
+    /* Gives results of submitted windows, in order of submission: at most `max`, waiting for at least one if any is
+     * out. */
     size_t (*poll)(struct sk_target *t, struct sk_result *results, size_t max);
     /* "This position is now true": what lies past it is forgotten (trim), or a checkpoint is dropped (retire). */
     sk_status (*settle)(struct sk_target *t, struct sk_target_session *s, uint32_t position, struct sk_error *err);

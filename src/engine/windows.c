@@ -13,12 +13,18 @@ static double seconds_now(void *ctx) {
 }
 
 /* Drafts for a generation that decodes, written after its committed tokens. */
-static void add_drafts(struct sk_engine *e, struct sk_generation *g, const struct sk_batch *b, size_t other_rows, double other_tokens) {
+static void add_drafts(struct sk_engine *e, struct sk_generation *g, const struct sk_batch *b, size_t other_rows,
+                       double other_tokens) {
     const size_t budget = g->request.max_tokens - g->stats.n_output, position = g->n_tokens - 1;
-    const size_t room = other_rows + 1 < e->target->ops->max_rows(e->target) ? e->target->ops->max_rows(e->target) - other_rows : 1;
-    const struct sk_next next = {.tokens = g->tokens, .n_tokens = g->n_tokens,
-                                 .limit = sk_proposal_limit(budget, position, e->target->ops->context(e->target), room), .cost = &e->cost,
-                                 .other_rows = other_rows, .other_tokens = other_tokens, .now = seconds_now};
+    const size_t room =
+        other_rows + 1 < e->target->ops->max_rows(e->target) ? e->target->ops->max_rows(e->target) - other_rows : 1;
+    const struct sk_next next = {.tokens = g->tokens,
+                                 .n_tokens = g->n_tokens,
+                                 .limit = sk_proposal_limit(budget, position, e->target->ops->context(e->target), room),
+                                 .cost = &e->cost,
+                                 .other_rows = other_rows,
+                                 .other_tokens = other_tokens,
+                                 .now = seconds_now};
     (void)b;
     const double start = seconds_now(NULL);
     g->n_drafts = sk_speculation_next(g->speculation, &next, g->drafts);
@@ -26,12 +32,21 @@ static void add_drafts(struct sk_engine *e, struct sk_generation *g, const struc
     for (size_t i = 0; i < g->n_drafts; i++) g->tokens[g->n_tokens + i] = g->drafts[i].token;
 }
 
-static size_t pending_rows(const struct sk_engine *e, const struct sk_generation *g) { return g->n_tokens - e->target->ops->position(e->target, g->session); }
+static size_t pending_rows(const struct sk_engine *e, const struct sk_generation *g) {
+    return g->n_tokens - e->target->ops->position(e->target, g->session);
+}
 
 static void make_window(struct sk_engine *e, struct sk_generation *g, size_t rows, bool last, struct sk_batch *b) {
     struct sk_window *w = &b->windows[b->n];
-    *w = (struct sk_window){.id = g->window_id = ++e->next_id, .session = g->session, .sequence = g->tokens, .start = e->target->ops->position(e->target, g->session),
-                            .n_rows = rows + g->n_drafts, .n_committed = rows, .predict = last, .wants_logprobs = g->request.wants_logprobs, .sampling = &g->request.sampling};
+    *w = (struct sk_window){.id = g->window_id = ++e->next_id,
+                            .session = g->session,
+                            .sequence = g->tokens,
+                            .start = e->target->ops->position(e->target, g->session),
+                            .n_rows = rows + g->n_drafts,
+                            .n_committed = rows,
+                            .predict = last,
+                            .wants_logprobs = g->request.wants_logprobs,
+                            .sampling = &g->request.sampling};
     w->keeps_drafts = g->speculation && (g->request.speculation->proposers & (1u << SK_MTP));
     if (w->keeps_drafts && last) w->drafts_wanted = sk_speculation_mtp_wanted(g->speculation);
     if (g->request.speculation) w->draft_min_probability = g->request.speculation->mtp_min_probability;
@@ -52,7 +67,8 @@ static bool is_running(struct sk_engine *e, struct sk_generation *g) {
 void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b) {
     const size_t max_rows = e->target->ops->max_rows(e->target);
     size_t n_decoding = 0, prefill_rows = 0;
-    for (struct sk_generation *g = e->generations; g; g = g->next) n_decoding += is_running(e, g) && pending_rows(e, g) == 1;
+    for (struct sk_generation *g = e->generations; g; g = g->next)
+        n_decoding += is_running(e, g) && pending_rows(e, g) == 1;
     const size_t prefill_budget = n_decoding ? PREFILL_BESIDE_DECODING : max_rows;
     size_t decoding_left = n_decoding;
     double tokens_of_others = (double)n_decoding;
@@ -68,7 +84,8 @@ void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b) {
             tokens_of_others += 0.5 * (double)g->n_drafts; /* a guess at what was just added */
             continue;
         }
-        size_t chunk = g->request.prefill_chunk && g->request.prefill_chunk < max_rows ? g->request.prefill_chunk : max_rows;
+        size_t chunk =
+            g->request.prefill_chunk && g->request.prefill_chunk < max_rows ? g->request.prefill_chunk : max_rows;
         if (chunk > prefill_budget - prefill_rows) chunk = prefill_budget - prefill_rows;
         if (chunk == 0) continue; /* its turn comes in the next pass */
         const bool last = rows <= chunk;
@@ -88,9 +105,17 @@ static double time_pass(struct sk_engine *e, struct sk_target_session *s, size_t
     struct sk_result result;
     struct sk_error error;
     for (size_t i = 0; i < n; i++) tokens[i] = (int32_t)(i * 7919 % e->target->ops->n_vocab(e->target));
-    const struct sk_window w = {.id = ++e->next_id, .session = s, .sequence = tokens, .n_rows = n, .n_committed = 1, .predict = true, .sampling = &greedy};
+    const struct sk_window w = {.id = ++e->next_id,
+                                .session = s,
+                                .sequence = tokens,
+                                .n_rows = n,
+                                .n_committed = 1,
+                                .predict = true,
+                                .sampling = &greedy};
     const uint64_t start = sk_now_ns();
-    if (e->target->ops->submit(e->target, &w, 1, &error) || e->target->ops->poll(e->target, &result, 1) != 1 || result.status) return 0.0;
+    if (e->target->ops->submit(e->target, &w, 1, &error) || e->target->ops->poll(e->target, &result, 1) != 1 ||
+        result.status)
+        return 0.0;
     const double seconds = sk_seconds_since(start);
     return e->target->ops->settle(e->target, s, 0, &error) ? 0.0 : seconds;
 }

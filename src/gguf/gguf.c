@@ -62,10 +62,10 @@ static const struct {
     const char *name;
     uint8_t bytes; /* 0 for strings and arrays */
 } value_types[SK_GGUF_N_TYPES] = {
-    [SK_GGUF_U8] = {"u8", 1},         [SK_GGUF_I8] = {"i8", 1},       [SK_GGUF_U16] = {"u16", 2},
-    [SK_GGUF_I16] = {"i16", 2},       [SK_GGUF_U32] = {"u32", 4},     [SK_GGUF_I32] = {"i32", 4},
-    [SK_GGUF_F32] = {"f32", 4},       [SK_GGUF_BOOL] = {"bool", 1},   [SK_GGUF_STRING] = {"string", 0},
-    [SK_GGUF_ARRAY] = {"array", 0},   [SK_GGUF_U64] = {"u64", 8},     [SK_GGUF_I64] = {"i64", 8},
+    [SK_GGUF_U8] = {"u8", 1},       [SK_GGUF_I8] = {"i8", 1},     [SK_GGUF_U16] = {"u16", 2},
+    [SK_GGUF_I16] = {"i16", 2},     [SK_GGUF_U32] = {"u32", 4},   [SK_GGUF_I32] = {"i32", 4},
+    [SK_GGUF_F32] = {"f32", 4},     [SK_GGUF_BOOL] = {"bool", 1}, [SK_GGUF_STRING] = {"string", 0},
+    [SK_GGUF_ARRAY] = {"array", 0}, [SK_GGUF_U64] = {"u64", 8},   [SK_GGUF_I64] = {"i64", 8},
     [SK_GGUF_F64] = {"f64", 8},
 };
 
@@ -82,8 +82,9 @@ struct reader {
 };
 
 static sk_status cut_off(const struct reader *r, const char *what) {
-    return sk_fail(r->err, SK_EFORMAT, "the file ends inside %s, at offset %zu of %zu bytes: it is damaged or incomplete", what,
-                   r->at, r->n);
+    return sk_fail(r->err, SK_EFORMAT,
+                   "the file ends inside %s, at offset %zu of %zu bytes: it is damaged or incomplete", what, r->at,
+                   r->n);
 }
 
 static bool take(struct reader *r, void *out, size_t n_bytes) {
@@ -98,8 +99,8 @@ static sk_status take_string(struct reader *r, struct sk_str *out, size_t max, c
     uint64_t n;
     if (!take(r, &n, sizeof n)) return cut_off(r, what);
     if (n > max || n > r->n - r->at)
-        return sk_fail(r->err, SK_EFORMAT, "the length of %s at offset %zu is %" PRIu64 ", more than %s", what, start, n,
-                       n > max ? "is allowed" : "the file holds");
+        return sk_fail(r->err, SK_EFORMAT, "the length of %s at offset %zu is %" PRIu64 ", more than %s", what, start,
+                       n, n > max ? "is allowed" : "the file holds");
     *out = (struct sk_str){(const char *)r->data + r->at, (size_t)n};
     r->at += (size_t)n;
     return SK_OK;
@@ -117,8 +118,9 @@ static sk_status skip_elements(struct reader *r, uint32_t type, uint64_t count, 
     }
     uint64_t bytes;
     if (__builtin_mul_overflow(count, (uint64_t)value_types[type].bytes, &bytes) || bytes > r->n - r->at)
-        return sk_fail(r->err, SK_EFORMAT, "key '%.*s' at offset %zu has %" PRIu64 " elements, more than the file holds",
-                       (int)key.n, key.p, r->at, count);
+        return sk_fail(r->err, SK_EFORMAT,
+                       "key '%.*s' at offset %zu has %" PRIu64 " elements, more than the file holds", (int)key.n, key.p,
+                       r->at, count);
     r->at += (size_t)bytes;
     return SK_OK;
 }
@@ -129,16 +131,17 @@ static sk_status take_value(struct reader *r, struct sk_gguf_value *v) {
     uint32_t type;
     if (!take(r, &type, sizeof type)) return cut_off(r, "a metadata value");
     if (type >= SK_GGUF_N_TYPES)
-        return sk_fail(r->err, SK_EFORMAT, "key '%.*s' has the unknown value type %u at offset %zu", (int)v->key.n, v->key.p, type,
-                       r->at - 4);
+        return sk_fail(r->err, SK_EFORMAT, "key '%.*s' has the unknown value type %u at offset %zu", (int)v->key.n,
+                       v->key.p, type, r->at - 4);
     v->type = type;
     v->count = 1;
     if (type == SK_GGUF_ARRAY) {
         uint32_t element;
         if (!take(r, &element, sizeof element) || !take(r, &v->count, sizeof v->count)) return cut_off(r, "an array");
         if (element >= SK_GGUF_N_TYPES || element == SK_GGUF_ARRAY)
-            return sk_fail(r->err, SK_EFORMAT, "key '%.*s' is an array of type %u at offset %zu, which is not supported",
-                           (int)v->key.n, v->key.p, element, r->at - 12);
+            return sk_fail(r->err, SK_EFORMAT,
+                           "key '%.*s' is an array of type %u at offset %zu, which is not supported", (int)v->key.n,
+                           v->key.p, element, r->at - 12);
         v->element_type = type = element;
     }
     v->data = r->data + r->at;
@@ -154,26 +157,32 @@ static sk_status take_tensor(struct reader *r, struct sk_gguf_tensor *t, uint64_
     const size_t at = r->at;
     if (!take(r, &t->n_dims, sizeof t->n_dims)) return cut_off(r, "a tensor description");
     if (t->n_dims < 1 || t->n_dims > 4)
-        return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has %u dimensions at offset %zu: 1 to 4 are possible", (int)t->name.n,
-                       t->name.p, t->n_dims, at);
+        return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has %u dimensions at offset %zu: 1 to 4 are possible",
+                       (int)t->name.n, t->name.p, t->n_dims, at);
     t->n_elements = 1;
     for (uint32_t i = 0; i < 4; i++) {
         t->ne[i] = 1;
         if (i < t->n_dims && !take(r, &t->ne[i], sizeof t->ne[i])) return cut_off(r, "a tensor description");
         if (t->ne[i] == 0 || __builtin_mul_overflow(t->n_elements, t->ne[i], &t->n_elements))
-            return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has an impossible shape at offset %zu", (int)t->name.n, t->name.p, at);
+            return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has an impossible shape at offset %zu", (int)t->name.n,
+                           t->name.p, at);
     }
-    if (!take(r, &t->type, sizeof t->type) || !take(r, offset, sizeof *offset)) return cut_off(r, "a tensor description");
+    if (!take(r, &t->type, sizeof t->type) || !take(r, offset, sizeof *offset))
+        return cut_off(r, "a tensor description");
     const struct sk_tensor_type_info *info = sk_tensor_type_info(t->type);
     if (!info)
-        return sk_fail(r->err, SK_EUNSUPPORTED, "tensor '%.*s' has the unknown type %u at offset %zu", (int)t->name.n, t->name.p,
-                       t->type, r->at - 12);
+        return sk_fail(r->err, SK_EUNSUPPORTED, "tensor '%.*s' has the unknown type %u at offset %zu", (int)t->name.n,
+                       t->name.p, t->type, r->at - 12);
     if (t->ne[0] % info->block_elements)
-        return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has rows of %" PRIu64 " elements at offset %zu, not a multiple of %s's block of %u",
+        return sk_fail(r->err, SK_EFORMAT,
+                       "tensor '%.*s' has rows of %" PRIu64
+                       " elements at offset %zu, not a multiple of %s's block of %u",
                        (int)t->name.n, t->name.p, t->ne[0], at, info->name, info->block_elements);
     uint64_t bytes;
-    if (__builtin_mul_overflow(t->n_elements / info->block_elements, (uint64_t)info->block_bytes, &bytes) || bytes > SIZE_MAX)
-        return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has an impossible size at offset %zu", (int)t->name.n, t->name.p, at);
+    if (__builtin_mul_overflow(t->n_elements / info->block_elements, (uint64_t)info->block_bytes, &bytes) ||
+        bytes > SIZE_MAX)
+        return sk_fail(r->err, SK_EFORMAT, "tensor '%.*s' has an impossible size at offset %zu", (int)t->name.n,
+                       t->name.p, at);
     t->n_bytes = (size_t)bytes;
     return SK_OK;
 }
@@ -185,23 +194,27 @@ static sk_status find_alignment(const struct sk_gguf_value *values, size_t n, ui
         if (values[i].type != SK_GGUF_U32) return sk_fail(err, SK_EFORMAT, "general.alignment is not a u32");
         memcpy(out, values[i].data, sizeof *out);
         if (*out < 8 || (*out & (*out - 1)) || *out > 1u << 20)
-            return sk_fail(err, SK_EFORMAT, "general.alignment is %u: a power of two from 8 to 1048576 is needed", *out);
+            return sk_fail(err, SK_EFORMAT, "general.alignment is %u: a power of two from 8 to 1048576 is needed",
+                           *out);
     }
     return SK_OK;
 }
 
 /* Places each tensor of one file in its data section, with every bound checked. */
-static sk_status place_tensors(const struct mapping *file, size_t data_start, uint32_t alignment, const uint64_t *offsets,
-                               struct sk_gguf_tensor *tensors, size_t n, struct sk_error *err) {
+static sk_status place_tensors(const struct mapping *file, size_t data_start, uint32_t alignment,
+                               const uint64_t *offsets, struct sk_gguf_tensor *tensors, size_t n,
+                               struct sk_error *err) {
     for (size_t i = 0; i < n; i++) {
         struct sk_gguf_tensor *t = &tensors[i];
         if (offsets[i] % alignment)
-            return sk_fail(err, SK_EFORMAT, "tensor '%.*s' lies at offset %" PRIu64 " of the data, not a multiple of the alignment %u",
+            return sk_fail(err, SK_EFORMAT,
+                           "tensor '%.*s' lies at offset %" PRIu64 " of the data, not a multiple of the alignment %u",
                            (int)t->name.n, t->name.p, offsets[i], alignment);
         if (data_start > file->n_bytes || offsets[i] > file->n_bytes - data_start ||
             t->n_bytes > file->n_bytes - data_start - (size_t)offsets[i])
             return sk_fail(err, SK_EFORMAT,
-                           "tensor '%.*s' needs %zu bytes at offset %" PRIu64 " of the data, which starts at %zu: past the end of the file (%zu bytes)",
+                           "tensor '%.*s' needs %zu bytes at offset %" PRIu64
+                           " of the data, which starts at %zu: past the end of the file (%zu bytes)",
                            (int)t->name.n, t->name.p, t->n_bytes, offsets[i], data_start, file->n_bytes);
         t->data = file->data + data_start + offsets[i];
     }
@@ -214,21 +227,25 @@ static sk_status check_header(struct reader *r, uint32_t *version, uint64_t *n_t
         return sk_fail(r->err, SK_EFORMAT, "this is not a GGUF file: it does not start with 'GGUF' at offset 0");
     if (!take(r, version, sizeof *version)) return cut_off(r, "the header");
     if (*version == 0x02000000u || *version == 0x03000000u)
-        return sk_fail(r->err, SK_EUNSUPPORTED, "this GGUF file is big-endian (version at offset 4), which is not supported");
+        return sk_fail(r->err, SK_EUNSUPPORTED,
+                       "this GGUF file is big-endian (version at offset 4), which is not supported");
     if (*version != 2 && *version != 3)
         return sk_fail(r->err, SK_EUNSUPPORTED, "GGUF version %u at offset 4 is not supported: 2 and 3 are", *version);
     if (!take(r, n_tensors, sizeof *n_tensors) || !take(r, n_values, sizeof *n_values)) return cut_off(r, "the header");
     if (*n_values > (r->n - r->at) / MIN_VALUE_BYTES || *n_values > UINT32_MAX)
-        return sk_fail(r->err, SK_EFORMAT, "the header at offset 16 promises %" PRIu64 " metadata values, more than the file holds", *n_values);
+        return sk_fail(r->err, SK_EFORMAT,
+                       "the header at offset 16 promises %" PRIu64 " metadata values, more than the file holds",
+                       *n_values);
     if (*n_tensors > (r->n - r->at) / MIN_TENSOR_BYTES || *n_tensors > UINT32_MAX)
-        return sk_fail(r->err, SK_EFORMAT, "the header at offset 8 promises %" PRIu64 " tensors, more than the file holds", *n_tensors);
+        return sk_fail(r->err, SK_EFORMAT,
+                       "the header at offset 8 promises %" PRIu64 " tensors, more than the file holds", *n_tensors);
     return SK_OK;
 }
 
 /* Parses one file and adds its tensors to `g`; values only if it is the first. `*values_out` are the file's own
  * values, to be freed by the caller unless it is the first. */
-static sk_status parse_file(struct gguf *g, uint32_t file_index, struct sk_gguf_value **values_out, size_t *n_values_out,
-                            struct sk_error *err) {
+static sk_status parse_file(struct gguf *g, uint32_t file_index, struct sk_gguf_value **values_out,
+                            size_t *n_values_out, struct sk_error *err) {
     const struct mapping *file = &g->files[file_index];
     struct reader r = {file->data, file->n_bytes, 0, err};
     uint32_t version, alignment;
@@ -255,7 +272,8 @@ static sk_status parse_file(struct gguf *g, uint32_t file_index, struct sk_gguf_
         g->tensors[first + i] = (struct sk_gguf_tensor){.file = file_index};
         st = take_tensor(&r, &g->tensors[first + i], &offsets[i]);
     }
-    if (!st) st = place_tensors(file, sk_round_up(r.at, alignment), alignment, offsets, g->tensors + first, n_tensors, err);
+    if (!st)
+        st = place_tensors(file, sk_round_up(r.at, alignment), alignment, offsets, g->tensors + first, n_tensors, err);
     free(offsets);
     if (st) return st;
     g->pub.n_tensors = first + n_tensors;
@@ -296,14 +314,14 @@ static sk_status build_indices(struct gguf *g, struct sk_error *err) {
     for (size_t i = 1; i < nv; i++) {
         const struct sk_gguf_value *v = &g->values[g->values_by_key[i]];
         if (by_key(&g->values_by_key[i - 1], &g->values_by_key[i], g->values) == 0)
-            return sk_fail(err, SK_EFORMAT, "the key '%.*s' appears twice (the value of one is at offset %zu)", (int)v->key.n, v->key.p,
-                           (size_t)(v->data - g->files[0].data));
+            return sk_fail(err, SK_EFORMAT, "the key '%.*s' appears twice (the value of one is at offset %zu)",
+                           (int)v->key.n, v->key.p, (size_t)(v->data - g->files[0].data));
     }
     for (size_t i = 1; i < nt; i++) {
         const struct sk_gguf_tensor *t = &g->tensors[g->tensors_by_name[i]];
         if (by_name(&g->tensors_by_name[i - 1], &g->tensors_by_name[i], g->tensors) == 0)
-            return sk_fail(err, SK_EFORMAT, "the tensor '%.*s' appears twice (one is at offset %zu of part %u)", (int)t->name.n,
-                           t->name.p, (size_t)(t->data - g->files[t->file].data), t->file + 1);
+            return sk_fail(err, SK_EFORMAT, "the tensor '%.*s' appears twice (one is at offset %zu of part %u)",
+                           (int)t->name.n, t->name.p, (size_t)(t->data - g->files[t->file].data), t->file + 1);
     }
     g->pub.values = g->values;
     g->pub.tensors = g->tensors;
@@ -367,7 +385,8 @@ static sk_status map_file(const char *path, struct mapping *out, struct sk_error
 static bool split_number(const struct sk_gguf_value *values, size_t n, const char *key, uint64_t *out) {
     for (size_t i = 0; i < n; i++) {
         if (!sk_str_is(values[i].key, key)) continue;
-        if (values[i].type != SK_GGUF_U16 && values[i].type != SK_GGUF_U32 && values[i].type != SK_GGUF_I32) return false;
+        if (values[i].type != SK_GGUF_U16 && values[i].type != SK_GGUF_U32 && values[i].type != SK_GGUF_I32)
+            return false;
         *out = 0;
         memcpy(out, values[i].data, values[i].data_bytes);
         return true;
@@ -389,13 +408,18 @@ static sk_status open_other_parts(struct gguf *g, const char *path, uint64_t cou
     uint64_t number = 0;
     split_number(g->values, g->pub.n_values, "split.no", &number);
     if (number != 0)
-        return sk_fail(err, SK_EINVAL, "'%s' is part %" PRIu64 " of a split model: open the first part (…-00001-of-%05" PRIu64 ".gguf)",
+        return sk_fail(err, SK_EINVAL,
+                       "'%s' is part %" PRIu64 " of a split model: open the first part (…-00001-of-%05" PRIu64 ".gguf)",
                        path, number + 1, count);
-    if (count > MAX_SPLITS) return sk_fail(err, SK_EFORMAT, "'%s' says it has %" PRIu64 " parts: at most %d are possible", path, count, MAX_SPLITS);
+    if (count > MAX_SPLITS)
+        return sk_fail(err, SK_EFORMAT, "'%s' says it has %" PRIu64 " parts: at most %d are possible", path, count,
+                       MAX_SPLITS);
     for (uint32_t i = 1; i < count; i++) {
         char part[4096];
         if (!split_path(path, i + 1, (unsigned)count, part, sizeof part))
-            return sk_fail(err, SK_EINVAL, "'%s' has %" PRIu64 " parts, so its name must end in -00001-of-%05" PRIu64 ".gguf", path, count, count);
+            return sk_fail(err, SK_EINVAL,
+                           "'%s' has %" PRIu64 " parts, so its name must end in -00001-of-%05" PRIu64 ".gguf", path,
+                           count, count);
         sk_status st = map_file(part, &g->files[i], err);
         if (st) return st;
         g->pub.n_files = i + 1;
@@ -501,13 +525,15 @@ static sk_status wrong_type(const struct sk_gguf_value *v, const char *want, str
                    sk_gguf_type_name(v->type), want);
 }
 
-sk_status sk_gguf_u32(const struct sk_gguf *g, const char *key, uint32_t fallback, uint32_t *out, struct sk_error *err) {
+sk_status sk_gguf_u32(const struct sk_gguf *g, const char *key, uint32_t fallback, uint32_t *out,
+                      struct sk_error *err) {
     const struct sk_gguf_value *v = sk_gguf_find(g, key);
     *out = fallback;
     if (!v) return SK_OK;
     if (!is_integer(v->type)) return wrong_type(v, "an integer", err);
     const int64_t n = read_int(v->type, v->data);
-    if (n < 0 || n > UINT32_MAX) return sk_fail(err, SK_EFORMAT, "the key '%s' is %" PRId64 ", outside 0 to 4294967295", key, n);
+    if (n < 0 || n > UINT32_MAX)
+        return sk_fail(err, SK_EFORMAT, "the key '%s' is %" PRId64 ", outside 0 to 4294967295", key, n);
     *out = (uint32_t)n;
     return SK_OK;
 }
@@ -539,7 +565,8 @@ sk_status sk_gguf_bool(const struct sk_gguf *g, const char *key, bool fallback, 
     return SK_OK;
 }
 
-sk_status sk_gguf_string(const struct sk_gguf *g, const char *key, struct sk_str fallback, struct sk_str *out, struct sk_error *err) {
+sk_status sk_gguf_string(const struct sk_gguf *g, const char *key, struct sk_str fallback, struct sk_str *out,
+                         struct sk_error *err) {
     const struct sk_gguf_value *v = sk_gguf_find(g, key);
     *out = fallback;
     if (!v) return SK_OK;

@@ -21,8 +21,12 @@ struct block_shape {
     __m256i (*group)(const uint8_t *panel_block, int g);
 };
 
-INLINE __m256i load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
-INLINE __m256 load_halves(const uint8_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE __m256i load(const void *p) {
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+INLINE __m256 load_halves(const uint8_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
 INLINE __m256i broadcast4(const int8_t *p) {
     int32_t v;
     memcpy(&v, p, sizeof v);
@@ -38,11 +42,21 @@ INLINE __m256i fifth_bits(const uint8_t *high, int g) {
     const __m256i at_bit_4 = g < 4 ? _mm256_slli_epi16(all, 4 - g) : _mm256_srli_epi16(all, g - 4);
     return _mm256_and_si256(at_bit_4, _mm256_set1_epi8(16));
 }
-INLINE __m256i group_q4_0(const uint8_t *b, int g) { return nibbles(b + 16, g); }
-INLINE __m256i group_q4_1(const uint8_t *b, int g) { return nibbles(b + 32, g); }
-INLINE __m256i group_q5_0(const uint8_t *b, int g) { return _mm256_or_si256(nibbles(b + 48, g), fifth_bits(b + 16, g)); }
-INLINE __m256i group_q5_1(const uint8_t *b, int g) { return _mm256_or_si256(nibbles(b + 64, g), fifth_bits(b + 32, g)); }
-INLINE __m256i group_q8_0(const uint8_t *b, int g) { return load(b + 16 + g * 32); }
+INLINE __m256i group_q4_0(const uint8_t *b, int g) {
+    return nibbles(b + 16, g);
+}
+INLINE __m256i group_q4_1(const uint8_t *b, int g) {
+    return nibbles(b + 32, g);
+}
+INLINE __m256i group_q5_0(const uint8_t *b, int g) {
+    return _mm256_or_si256(nibbles(b + 48, g), fifth_bits(b + 16, g));
+}
+INLINE __m256i group_q5_1(const uint8_t *b, int g) {
+    return _mm256_or_si256(nibbles(b + 64, g), fifth_bits(b + 32, g));
+}
+INLINE __m256i group_q8_0(const uint8_t *b, int g) {
+    return load(b + 16 + g * 32);
+}
 
 /* One panel times R rows of activations, starting at row `row`. */
 INLINE void q8_tile(const struct sk_matmul *m, size_t panel, size_t row, const size_t R, const struct block_shape s) {
@@ -108,23 +122,38 @@ INLINE void q8_matmul(const struct sk_matmul *m, const struct block_shape s) {
     }
 }
 
-static void matmul_q4_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){144, false, false, 8, 8, group_q4_0}); }
-static void matmul_q4_1(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){160, false, true, 0, 8, group_q4_1}); }
-static void matmul_q5_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){176, false, false, 16, 4, group_q5_0}); }
-static void matmul_q5_1(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){192, false, true, 0, 4, group_q5_1}); }
-static void matmul_q8_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){272, true, false, 0, 1, group_q8_0}); }
+static void matmul_q4_0(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){144, false, false, 8, 8, group_q4_0});
+}
+static void matmul_q4_1(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){160, false, true, 0, 8, group_q4_1});
+}
+static void matmul_q5_0(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){176, false, false, 16, 4, group_q5_0});
+}
+static void matmul_q5_1(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){192, false, true, 0, 4, group_q5_1});
+}
+static void matmul_q8_0(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){272, true, false, 0, 1, group_q8_0});
+}
 
 /* ---- products with float activations ------------------------------------------------------------------ */
 
-INLINE __m256 weights_f32(const uint8_t *p) { return _mm256_loadu_ps((const float *)(const void *)p); }
-INLINE __m256 weights_f16(const uint8_t *p) { return load_halves(p); }
+INLINE __m256 weights_f32(const uint8_t *p) {
+    return _mm256_loadu_ps((const float *)(const void *)p);
+}
+INLINE __m256 weights_f16(const uint8_t *p) {
+    return load_halves(p);
+}
 INLINE __m256 weights_bf16(const uint8_t *p) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)), 16));
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)), 16));
 }
 
 /* P panels times R rows: P * R chains of fma, enough of them to hide the latency of one. */
-INLINE void float_tile(const struct sk_matmul *m, size_t panel, size_t row, const size_t P, const size_t R, const size_t step,
-                       __m256 (*weights)(const uint8_t *)) {
+INLINE void float_tile(const struct sk_matmul *m, size_t panel, size_t row, const size_t P, const size_t R,
+                       const size_t step, __m256 (*weights)(const uint8_t *)) {
     const uint8_t *w = m->panels + panel * m->panel_bytes;
     const float *x = m->x + row * m->x_stride;
     __m256 acc[8];
@@ -140,10 +169,9 @@ INLINE void float_tile(const struct sk_matmul *m, size_t panel, size_t row, cons
         }
     }
     SK_UNROLL
-    for (size_t p = 0; p < P; p++)
-        SK_UNROLL
-        for (size_t r = 0; r < R; r++)
-            _mm256_storeu_ps(m->y + (row + r) * m->y_stride + (panel + p) * SK_PANEL_ROWS, acc[p * R + r]);
+    for (size_t p = 0; p < P; p++) SK_UNROLL
+    for (size_t r = 0; r < R; r++)
+        _mm256_storeu_ps(m->y + (row + r) * m->y_stride + (panel + p) * SK_PANEL_ROWS, acc[p * R + r]);
 }
 
 INLINE void float_matmul(const struct sk_matmul *m, const size_t step, __m256 (*weights)(const uint8_t *)) {
@@ -165,9 +193,15 @@ INLINE void float_matmul(const struct sk_matmul *m, const size_t step, __m256 (*
     }
 }
 
-static void matmul_f32(const struct sk_matmul *m) { float_matmul(m, 32, weights_f32); }
-static void matmul_f16(const struct sk_matmul *m) { float_matmul(m, 16, weights_f16); }
-static void matmul_bf16(const struct sk_matmul *m) { float_matmul(m, 16, weights_bf16); }
+static void matmul_f32(const struct sk_matmul *m) {
+    float_matmul(m, 32, weights_f32);
+}
+static void matmul_f16(const struct sk_matmul *m) {
+    float_matmul(m, 16, weights_f16);
+}
+static void matmul_bf16(const struct sk_matmul *m) {
+    float_matmul(m, 16, weights_bf16);
+}
 
 /* ---- attention ---------------------------------------------------------------------------------------- */
 
@@ -179,9 +213,8 @@ static void widen(const uint16_t *h, size_t n, float *out) {
 INLINE void scores(const float *k, size_t head_dim, const float *const *queries, const size_t Q, float *out) {
     __m256 acc[2][4];
     SK_UNROLL
-    for (size_t i = 0; i < Q; i++)
-        SK_UNROLL
-        for (int j = 0; j < 4; j++) acc[i][j] = _mm256_setzero_ps();
+    for (size_t i = 0; i < Q; i++) SK_UNROLL
+    for (int j = 0; j < 4; j++) acc[i][j] = _mm256_setzero_ps();
     for (size_t d = 0; d < head_dim; d++, k += SK_TILE) {
         SK_UNROLL
         for (size_t i = 0; i < Q; i++) {
@@ -191,13 +224,13 @@ INLINE void scores(const float *k, size_t head_dim, const float *const *queries,
         }
     }
     SK_UNROLL
-    for (size_t i = 0; i < Q; i++)
-        SK_UNROLL
-        for (int j = 0; j < 4; j++) _mm256_storeu_ps(out + i * SK_TILE + 8 * (size_t)j, acc[i][j]);
+    for (size_t i = 0; i < Q; i++) SK_UNROLL
+    for (int j = 0; j < 4; j++) _mm256_storeu_ps(out + i * SK_TILE + 8 * (size_t)j, acc[i][j]);
 }
 
 /* out[0..8J) of one query: weighted values in ascending position; lanes are value dimensions. */
-INLINE void weigh(const float *v, size_t stride, const float *weights, size_t first, size_t count, const int J, float *out) {
+INLINE void weigh(const float *v, size_t stride, const float *weights, size_t first, size_t count, const int J,
+                  float *out) {
     __m256 acc[8];
     SK_UNROLL
     for (int j = 0; j < J; j++) acc[j] = _mm256_setzero_ps();
@@ -231,7 +264,8 @@ static void attention_tile_avx2(const struct sk_attention_tile *t) {
 static void to_half_avx2(const float *x, size_t n, uint16_t *y) {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)(void *)(y + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
     for (; i < n; i++) y[i] = sk_float_to_half(x[i]);
 }
 

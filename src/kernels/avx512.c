@@ -13,7 +13,7 @@ enum { MAX_TILE_ROWS = 8 };
 struct block_shape {
     size_t panel_block_bytes;
     bool has_min;
-    int32_t offset; /* taken off the unsigned quants */
+    int32_t offset;                                              /* taken off the unsigned quants */
     __m512i (*group)(const uint8_t *a, const uint8_t *b, int g); /* four k of the rows of two panel blocks */
 };
 
@@ -22,8 +22,9 @@ INLINE __m512i load_two(const uint8_t *a, const uint8_t *b) {
                               _mm256_loadu_si256((const __m256i *)(const void *)b), 1);
 }
 INLINE __m512 halves_two(const uint8_t *a, const uint8_t *b) {
-    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)a)),
-                                                   _mm_loadu_si128((const __m128i *)(const void *)b), 1));
+    return _mm512_cvtph_ps(
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)a)),
+                                _mm_loadu_si128((const __m128i *)(const void *)b), 1));
 }
 INLINE __m512i broadcast4(const int8_t *p) {
     int32_t v;
@@ -41,8 +42,12 @@ INLINE __m512i fifth_bits(const uint8_t *a, const uint8_t *b, int g) {
     const __m512i at_bit_4 = g < 4 ? _mm512_sll_epi16(all, left) : _mm512_srl_epi16(all, right);
     return _mm512_and_si512(at_bit_4, _mm512_set1_epi8(16));
 }
-INLINE __m512i group_q4_0(const uint8_t *a, const uint8_t *b, int g) { return nibbles(a + 16, b + 16, g); }
-INLINE __m512i group_q4_1(const uint8_t *a, const uint8_t *b, int g) { return nibbles(a + 32, b + 32, g); }
+INLINE __m512i group_q4_0(const uint8_t *a, const uint8_t *b, int g) {
+    return nibbles(a + 16, b + 16, g);
+}
+INLINE __m512i group_q4_1(const uint8_t *a, const uint8_t *b, int g) {
+    return nibbles(a + 32, b + 32, g);
+}
 INLINE __m512i group_q5_0(const uint8_t *a, const uint8_t *b, int g) {
     return _mm512_or_si512(nibbles(a + 48, b + 48, g), fifth_bits(a + 16, b + 16, g));
 }
@@ -117,16 +122,29 @@ INLINE void q8_matmul(const struct sk_matmul *m, const struct block_shape s) {
     }
 }
 
-static void matmul_q4_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){144, false, 8, group_q4_0}); }
-static void matmul_q4_1(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){160, true, 0, group_q4_1}); }
-static void matmul_q5_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){176, false, 16, group_q5_0}); }
-static void matmul_q5_1(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){192, true, 0, group_q5_1}); }
-static void matmul_q8_0(const struct sk_matmul *m) { q8_matmul(m, (struct block_shape){272, false, 128, group_q8_0}); }
+static void matmul_q4_0(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){144, false, 8, group_q4_0});
+}
+static void matmul_q4_1(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){160, true, 0, group_q4_1});
+}
+static void matmul_q5_0(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){176, false, 16, group_q5_0});
+}
+static void matmul_q5_1(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){192, true, 0, group_q5_1});
+}
+static void matmul_q8_0(const struct sk_matmul *m) {
+    q8_matmul(m, (struct block_shape){272, false, 128, group_q8_0});
+}
 
 /* ---- attention ----------------------------------------------------------------------------------------- */
 
-/* A tile's 32 positions are two registers; keys and values are widened as they are loaded, once for up to four queries. */
-INLINE __m512 load_halves(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)h)); }
+/* A tile's 32 positions are two registers; keys and values are widened as they are loaded, once for up to four queries.
+ */
+INLINE __m512 load_halves(const uint16_t *h) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)h));
+}
 
 INLINE void scores(const uint16_t *k, size_t head_dim, const float *const *queries, const size_t Q, float *out) {
     __m512 acc[4][2];
@@ -149,23 +167,22 @@ INLINE void scores(const uint16_t *k, size_t head_dim, const float *const *queri
 }
 
 /* 16 J value dimensions of Q queries that see the same positions. */
-INLINE void weigh(const uint16_t *v, size_t stride, const float *weights, size_t first, size_t count, const size_t Q, const size_t J, float *out) {
+INLINE void weigh(const uint16_t *v, size_t stride, const float *weights, size_t first, size_t count, const size_t Q,
+                  const size_t J, float *out) {
     __m512 acc[4][4];
     SK_UNROLL
-    for (size_t i = 0; i < Q; i++)
+    for (size_t i = 0; i < Q; i++) SK_UNROLL
+    for (size_t j = 0; j < J; j++) acc[i][j] = _mm512_setzero_ps();
+    for (size_t p = first; p < first + count; p++) SK_UNROLL
+    for (size_t j = 0; j < J; j++) {
+        const __m512 x = load_halves(v + p * stride + 16 * j);
         SK_UNROLL
-        for (size_t j = 0; j < J; j++) acc[i][j] = _mm512_setzero_ps();
-    for (size_t p = first; p < first + count; p++)
-        SK_UNROLL
-        for (size_t j = 0; j < J; j++) {
-            const __m512 x = load_halves(v + p * stride + 16 * j);
-            SK_UNROLL
-            for (size_t i = 0; i < Q; i++) acc[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(weights[i * SK_TILE + p]), x, acc[i][j]);
-        }
+        for (size_t i = 0; i < Q; i++)
+            acc[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(weights[i * SK_TILE + p]), x, acc[i][j]);
+    }
     SK_UNROLL
-    for (size_t i = 0; i < Q; i++)
-        SK_UNROLL
-        for (size_t j = 0; j < J; j++) _mm512_storeu_ps(out + i * stride + 16 * j, acc[i][j]);
+    for (size_t i = 0; i < Q; i++) SK_UNROLL
+    for (size_t j = 0; j < J; j++) _mm512_storeu_ps(out + i * stride + 16 * j, acc[i][j]);
 }
 
 INLINE void weigh_all(const struct sk_attention_tile *t, const float *weights, size_t i, const size_t Q) {
@@ -195,10 +212,14 @@ static void attention_tile_avx512(const struct sk_attention_tile *t) {
         case 3: scores(t->k, t->head_dim, t->queries + i, 3, score); break;
         default: scores(t->k, t->head_dim, t->queries + i, 4, score); break;
         }
-        for (size_t q = 0; q < n; q++) portable_softmax_tile(score + q * SK_TILE, t->first[i + q], t->count[i + q], t->scale, &t->max[i + q], &t->sum[i + q]);
+        for (size_t q = 0; q < n; q++)
+            portable_softmax_tile(score + q * SK_TILE, t->first[i + q], t->count[i + q], t->scale, &t->max[i + q],
+                                  &t->sum[i + q]);
         for (size_t q = 0, same; q < n; q += same) { /* queries of one row see the same positions */
             same = 1;
-            while (q + same < n && t->first[i + q + same] == t->first[i + q] && t->count[i + q + same] == t->count[i + q]) same++;
+            while (q + same < n && t->first[i + q + same] == t->first[i + q] &&
+                   t->count[i + q + same] == t->count[i + q])
+                same++;
             weigh_group(t, score + q * SK_TILE, i + q, same);
         }
     }

@@ -8,7 +8,9 @@ static const struct sk_format *const formats[SK_N_FORMATS] = {
     [SK_FMT_Q5_1] = &sk_format_q5_1, [SK_FMT_Q8_0] = &sk_format_q8_0,
 };
 
-const struct sk_format *sk_format_at(enum sk_format_index index) { return formats[index]; }
+const struct sk_format *sk_format_at(enum sk_format_index index) {
+    return formats[index];
+}
 
 const struct sk_format *sk_format_for_type(uint32_t type) {
     for (size_t i = 0; i < SK_N_FORMATS; i++)

@@ -34,15 +34,25 @@ struct sk_matmul {
     size_t rows;
     const float *x; /* SK_ACT_F32: [rows][x_stride] */
     size_t x_stride;
-    const int8_t *q; /* SK_ACT_Q8_32: [rows][k] */
+    const int8_t *q;                  /* SK_ACT_Q8_32: [rows][k] */
     const struct sk_q8_scale *scales; /* [rows][k / 32] */
-    float *y; /* [rows][y_stride]; writes SK_PANEL_ROWS * n_panels values of each row */
+    float *y;                         /* [rows][y_stride]; writes SK_PANEL_ROWS * n_panels values of each row */
     size_t y_stride;
 };
 
 typedef void sk_matmul_fn(const struct sk_matmul *m);
 
-enum sk_format_index { SK_FMT_F32, SK_FMT_F16, SK_FMT_BF16, SK_FMT_Q4_0, SK_FMT_Q4_1, SK_FMT_Q5_0, SK_FMT_Q5_1, SK_FMT_Q8_0, SK_N_FORMATS };
+enum sk_format_index {
+    SK_FMT_F32,
+    SK_FMT_F16,
+    SK_FMT_BF16,
+    SK_FMT_Q4_0,
+    SK_FMT_Q4_1,
+    SK_FMT_Q5_0,
+    SK_FMT_Q5_1,
+    SK_FMT_Q8_0,
+    SK_N_FORMATS
+};
 
 struct sk_format {
     enum sk_format_index index;

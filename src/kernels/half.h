@@ -38,6 +38,8 @@ static inline uint16_t sk_float_to_half(float f) {
     return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + odd) >> 13);
 }
 
-static inline float sk_bf16_to_float(uint16_t h) { return sk_bits_to_float((uint32_t)h << 16); }
+static inline float sk_bf16_to_float(uint16_t h) {
+    return sk_bits_to_float((uint32_t)h << 16);
+}
 
 #endif

@@ -16,8 +16,8 @@ void sk_kernels_init_scalar(struct sk_kernels *k);
 void sk_kernels_init_avx2(struct sk_kernels *k);   /* AVX2, FMA, F16C */
 void sk_kernels_init_avx512(struct sk_kernels *k); /* AVX-512 F, BW, DQ, VL and VNNI, over the AVX2 table */
 
-/* With more rows there are more streams than the hardware follows by itself: the first tile of rows to pass over a panel fetches it (and,
- * at its end, the next one) this far ahead. */
+/* With more rows there are more streams than the hardware follows by itself: the first tile of rows to pass over a
+ * panel fetches it (and, at its end, the next one) this far ahead. */
 enum { SK_PREFETCH_AHEAD = 2048 /* bytes */ };
 
 static inline __attribute__((always_inline)) void sk_prefetch_block(const uint8_t *p, size_t n) {

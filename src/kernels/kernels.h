@@ -1,7 +1,8 @@
 /* The table of kernels: the same functions for every instruction set, all with the same results, bit for bit.
  *
- * Each entry has one definition, given by formats/ for the matrix products and by portable.h for the rest; `sk_kernels_scalar` is
- * that definition compiled for any processor. docs/NUMERICS.md states the expressions. Shapes are in elements. */
+ * Each entry has one definition, given by formats/ for the matrix products and by portable.h for the rest;
+ * `sk_kernels_scalar` is that definition compiled for any processor. docs/NUMERICS.md states the expressions. Shapes
+ * are in elements. */
 #ifndef SK_KERNELS_H
 #define SK_KERNELS_H
 
@@ -15,8 +16,8 @@ enum { SK_TILE = 32 };
 /* One tile of keys and values of one KV head, and queries that look at it. Each query q sees the positions
  * [first[q], first[q] + count[q]) of the tile, count >= 1. */
 struct sk_attention_tile {
-    const uint16_t *k; /* f16 [head_dim][SK_TILE] */
-    const uint16_t *v; /* f16 [SK_TILE][head_dim_v] */
+    const uint16_t *k;           /* f16 [head_dim][SK_TILE] */
+    const uint16_t *v;           /* f16 [SK_TILE][head_dim_v] */
     size_t head_dim, head_dim_v; /* multiples of 8 */
     size_t n_queries;
     const float *const *queries; /* n_queries pointers to [head_dim] */
@@ -48,14 +49,17 @@ struct sk_kernels {
     void (*to_half)(const float *x, size_t n, uint16_t *y);
     void (*attention_tile)(const struct sk_attention_tile *t);
     /* Adds a tile's result to that of the tiles before it: (max, sum, out[n]). Start with (-inf, 0, 0…). */
-    void (*attention_merge)(float *max, float *sum, float *out, float tile_max, float tile_sum, const float *tile_out, size_t n);
+    void (*attention_merge)(float *max, float *sum, float *out, float tile_max, float tile_sum, const float *tile_out,
+                            size_t n);
     /* Greatest of x[0..n), n >= 1 */
     float (*max)(const float *x, size_t n);
 };
 
 /* The i-th table that this processor can run, the fastest first; NULL past the last. */
 const struct sk_kernels *sk_kernels_at(size_t i);
-static inline const struct sk_kernels *sk_kernels_best(void) { return sk_kernels_at(0); }
+static inline const struct sk_kernels *sk_kernels_best(void) {
+    return sk_kernels_at(0);
+}
 /* By name; NULL if unknown or not possible here. */
 const struct sk_kernels *sk_kernels_named(const char *name);
 

@@ -7,8 +7,8 @@
 
 enum {
     MAX_MATRICES = 4,
-    CHUNKS_PER_THREAD = 8,         /* pieces of work per thread: enough to even out, few enough to cost nothing */
-    TILE_BYTES = 384 * 1024,       /* quantised activations that pass over a panel at a time: they stay in the L2 cache */
+    CHUNKS_PER_THREAD = 8,   /* pieces of work per thread: enough to even out, few enough to cost nothing */
+    TILE_BYTES = 384 * 1024, /* quantised activations that pass over a panel at a time: they stay in the L2 cache */
     ELEMENTS_PER_CHUNK = 8 * 1024, /* rows of elementwise work are grouped to about this many values */
     ATTENTION_ROWS = 8,            /* rows of one session that share a walk over the keys */
 };
@@ -29,7 +29,8 @@ static void run_row_chunk(void *ctx, size_t i, size_t thread) {
 }
 
 /* Calls fn for every row; a batch too small to be worth waking the threads runs at once. */
-static void for_rows(const struct sk_ops *ops, size_t rows, size_t n, void (*fn)(const void *, size_t), const void *args) {
+static void for_rows(const struct sk_ops *ops, size_t rows, size_t n, void (*fn)(const void *, size_t),
+                     const void *args) {
     size_t per_chunk = ELEMENTS_PER_CHUNK / (n ? n : 1);
     if (per_chunk == 0) per_chunk = 1;
     struct row_job job = {fn, args, rows, per_chunk};
@@ -67,7 +68,8 @@ size_t sk_activations_bytes(size_t rows, size_t k) {
     return sk_round_up(rows * k, 64) + rows * (k / 32 + 1) * sizeof(struct sk_q8_scale);
 }
 
-void sk_op_quantize(const struct sk_ops *ops, const float *x, size_t rows, size_t k, void *memory, struct sk_activations *a) {
+void sk_op_quantize(const struct sk_ops *ops, const float *x, size_t rows, size_t k, void *memory,
+                    struct sk_activations *a) {
     *a = (struct sk_activations){.rows = rows, .k = k, .x = x};
     if (k % 32) return;
     a->q = memory;
@@ -76,14 +78,22 @@ void sk_op_quantize(const struct sk_ops *ops, const float *x, size_t rows, size_
     for_rows(ops, rows, k, quantize_row, &e);
 }
 
-void sk_op_rms_norm(const struct sk_ops *ops, const float *x, const float *weight, float eps, size_t rows, size_t n, float *y) {
+void sk_op_rms_norm(const struct sk_ops *ops, const float *x, const float *weight, float eps, size_t rows, size_t n,
+                    float *y) {
     const struct elementwise e = {.kernels = ops->kernels, .a = x, .weight = weight, .eps = eps, .n = n, .y = y};
     for_rows(ops, rows, n, norm_row, &e);
 }
 
-void sk_op_silu_mul(const struct sk_ops *ops, const float *gate, const float *up, size_t stride, size_t rows, size_t n, float *y) {
-    const struct elementwise e = {
-        .kernels = ops->kernels, .a = gate, .b = up, .n = n, .a_stride = stride, .b_stride = stride, .y = y, .y_stride = n};
+void sk_op_silu_mul(const struct sk_ops *ops, const float *gate, const float *up, size_t stride, size_t rows, size_t n,
+                    float *y) {
+    const struct elementwise e = {.kernels = ops->kernels,
+                                  .a = gate,
+                                  .b = up,
+                                  .n = n,
+                                  .a_stride = stride,
+                                  .b_stride = stride,
+                                  .y = y,
+                                  .y_stride = n};
     for_rows(ops, rows, n, silu_row, &e);
 }
 
@@ -93,7 +103,8 @@ void sk_op_add(const struct sk_ops *ops, float *x, const float *y, size_t stride
 }
 
 void sk_op_add_bias(const struct sk_ops *ops, float *x, const float *bias, size_t stride, size_t rows, size_t n) {
-    const struct elementwise e = {.kernels = ops->kernels, .b = bias, .n = n, .b_stride = 0, .y = x, .y_stride = stride};
+    const struct elementwise e = {
+        .kernels = ops->kernels, .b = bias, .n = n, .b_stride = 0, .y = x, .y_stride = stride};
     for_rows(ops, rows, n, add_row, &e);
 }
 
@@ -134,7 +145,8 @@ static void run_matmul_chunk(void *ctx, size_t i, size_t thread) {
     job->kernels->matmul[w->format->index](&m);
 }
 
-void sk_op_matmul(const struct sk_ops *ops, const struct sk_activations *a, size_t n, const struct sk_weight *const *w, float *const *y) {
+void sk_op_matmul(const struct sk_ops *ops, const struct sk_activations *a, size_t n, const struct sk_weight *const *w,
+                  float *const *y) {
     struct matmul_job job = {.kernels = ops->kernels, .a = a, .w = w, .y = y};
     size_t panels = 0;
     for (size_t i = 0; i < n; i++) panels += w[i]->n_panels;
@@ -146,7 +158,8 @@ void sk_op_matmul(const struct sk_ops *ops, const struct sk_activations *a, size
     /* Whole groups of 4 panels, so that kernels that take several at a time rarely meet an end. */
     job.panels_per_chunk = sk_round_up(panels / (sk_pool_threads(ops->pool) * CHUNKS_PER_THREAD) + 1, 4);
     for (size_t i = 0; i < n; i++)
-        job.first_chunk[i + 1] = job.first_chunk[i] + (w[i]->n_panels + job.panels_per_chunk - 1) / job.panels_per_chunk;
+        job.first_chunk[i + 1] =
+            job.first_chunk[i] + (w[i]->n_panels + job.panels_per_chunk - 1) / job.panels_per_chunk;
     sk_pool_run(ops->pool, job.first_chunk[n] * job.row_tiles, run_matmul_chunk, &job);
 }
 
@@ -200,8 +213,8 @@ static void rope_row(const void *args, size_t row) {
     }
 }
 
-void sk_op_rope(const struct sk_ops *ops, const struct sk_rope *rope, float *x, size_t stride, size_t rows, size_t n_heads,
-                size_t head_dim) {
+void sk_op_rope(const struct sk_ops *ops, const struct sk_rope *rope, float *x, size_t stride, size_t rows,
+                size_t n_heads, size_t head_dim) {
     const struct rope_job job = {ops->kernels, rope, x, stride, n_heads, head_dim};
     for_rows(ops, rows, n_heads * head_dim, rope_row, &job);
 }
@@ -234,8 +247,9 @@ static void store_row(const void *args, size_t row) {
     }
 }
 
-void sk_op_store_kv(const struct sk_ops *ops, const struct sk_kv_layout *layout, size_t layer, const struct sk_row_place *places,
-                    size_t rows, const float *k, size_t k_stride, const float *v, size_t v_stride) {
+void sk_op_store_kv(const struct sk_ops *ops, const struct sk_kv_layout *layout, size_t layer,
+                    const struct sk_row_place *places, size_t rows, const float *k, size_t k_stride, const float *v,
+                    size_t v_stride) {
     const struct store_job job = {ops->kernels, layout, layer, places, k, v, k_stride, v_stride};
     for_rows(ops, rows, layout->n_kv_heads * (layout->head_dim + layout->head_dim_v) * 4, store_row, &job);
 }
@@ -244,7 +258,7 @@ void sk_op_store_kv(const struct sk_ops *ops, const struct sk_kv_layout *layout,
 
 /* One thread's memory for a walk over the keys by up to ATTENTION_ROWS * group queries. */
 struct walk {
-    float *max, *sum;                     /* [queries]: merged so far */
+    float *max, *sum;                      /* [queries]: merged so far */
     float *tile_max, *tile_sum, *tile_out; /* of the current tile */
     float *kernel_scratch;
     float **merged; /* [queries]: where each query's output is */
@@ -253,7 +267,9 @@ struct walk {
     uint8_t *first, *count;
 };
 
-static size_t walk_queries(const struct sk_kv_layout *l, size_t n_heads) { return ATTENTION_ROWS * (n_heads / l->n_kv_heads); }
+static size_t walk_queries(const struct sk_kv_layout *l, size_t n_heads) {
+    return ATTENTION_ROWS * (n_heads / l->n_kv_heads);
+}
 
 static size_t walk_bytes(const struct sk_kv_layout *l, size_t n_heads) {
     const size_t q = walk_queries(l, n_heads);
@@ -320,7 +336,8 @@ static void walk_keys(const struct attention_job *job, struct walk *w, size_t ro
         size_t seen = 0;
         if ((tile + 1) * SK_TILE < end) prefetch_tile(l, a->places[row].pages[tile + 1], a->layer, kv_head);
         for (size_t r = 0; r < n; r++) {
-            const uint32_t position = a->places[row + r].position, from = first_visible(a, position), start = tile * SK_TILE;
+            const uint32_t position = a->places[row + r].position, from = first_visible(a, position),
+                           start = tile * SK_TILE;
             if (position < start || from >= start + SK_TILE) continue;
             const uint32_t first = from > start ? from - start : 0;
             const uint32_t last = position - start < SK_TILE ? position - start : SK_TILE - 1;
@@ -331,10 +348,19 @@ static void walk_keys(const struct attention_job *job, struct walk *w, size_t ro
                 w->count[seen] = (uint8_t)(last - first + 1);
             }
         }
-        const struct sk_attention_tile t = {
-            .k = sk_kv_keys(l, page, a->layer, kv_head), .v = sk_kv_values(l, page, a->layer, kv_head), .head_dim = l->head_dim,
-            .head_dim_v = l->head_dim_v, .n_queries = seen, .queries = w->queries, .first = w->first, .count = w->count,
-            .scale = a->scale, .scratch = w->kernel_scratch, .max = w->tile_max, .sum = w->tile_sum, .out = w->tile_out};
+        const struct sk_attention_tile t = {.k = sk_kv_keys(l, page, a->layer, kv_head),
+                                            .v = sk_kv_values(l, page, a->layer, kv_head),
+                                            .head_dim = l->head_dim,
+                                            .head_dim_v = l->head_dim_v,
+                                            .n_queries = seen,
+                                            .queries = w->queries,
+                                            .first = w->first,
+                                            .count = w->count,
+                                            .scale = a->scale,
+                                            .scratch = w->kernel_scratch,
+                                            .max = w->tile_max,
+                                            .sum = w->tile_sum,
+                                            .out = w->tile_out};
         job->ops->kernels->attention_tile(&t);
         for (size_t i = 0; i < seen; i++) {
             const size_t q = w->merged_index[i];
@@ -362,5 +388,6 @@ static void run_attention_chunk(void *ctx, size_t i, size_t thread) {
 
 void sk_op_attention(const struct sk_ops *ops, const struct sk_attention *a) {
     struct attention_job job = {ops, a};
-    sk_pool_run(ops->pool, (a->rows + ATTENTION_ROWS - 1) / ATTENTION_ROWS * a->layout->n_kv_heads, run_attention_chunk, &job);
+    sk_pool_run(ops->pool, (a->rows + ATTENTION_ROWS - 1) / ATTENTION_ROWS * a->layout->n_kv_heads, run_attention_chunk,
+                &job);
 }

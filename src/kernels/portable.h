@@ -21,9 +21,11 @@ static inline float sk_tree_sum(const float s[SK_PARTIALS]) {
     return (t[0] + t[2]) + (t[1] + t[3]);
 }
 
-/* e^x: reduction by ln 2 in two parts, then the minimax polynomial of Cephes' expf. 0 below -87, infinity above 88, NaN of NaN. */
+/* e^x: reduction by ln 2 in two parts, then the minimax polynomial of Cephes' expf. 0 below -87, infinity above 88, NaN
+ * of NaN. */
 static inline float sk_expf(float x) {
-    const float clamped = x > -87.0f ? (x < 88.0f ? x : 88.0f) : -87.0f; /* NaN too: what is no number has no integer part */
+    const float clamped =
+        x > -87.0f ? (x < 88.0f ? x : 88.0f) : -87.0f; /* NaN too: what is no number has no integer part */
     const float n = rintf(clamped * 1.44269504088896341f);
     float r = fmaf(n, -0.693359375f, clamped);
     r = fmaf(n, 2.12194440e-4f, r);
@@ -111,7 +113,8 @@ static inline void portable_to_half(const float *x, size_t n, uint16_t *y) {
 }
 
 /* Scores of one query become e^(score - max) in place; positions outside [first, first + count) become 0. */
-static inline void portable_softmax_tile(float score[SK_TILE], size_t first, size_t count, float scale, float *max, float *sum) {
+static inline void portable_softmax_tile(float score[SK_TILE], size_t first, size_t count, float scale, float *max,
+                                         float *sum) {
     for (size_t p = 0; p < SK_TILE; p++) {
         const float s = score[p] * scale;
         score[p] = p - first < count ? s : -INFINITY;

@@ -16,10 +16,13 @@ static void *reserve(struct buffers *b, size_t n_bytes) {
     return p;
 }
 
-static size_t panels_up(size_t n) { return sk_round_up(n, SK_PANEL_ROWS); }
+static size_t panels_up(size_t n) {
+    return sk_round_up(n, SK_PANEL_ROWS);
+}
 
 /* Lays out all buffers; with base == NULL this counts their bytes. */
-static void lay_out(struct sk_workspace *ws, const struct sk_model *m, size_t rows, size_t n_threads, struct buffers *b) {
+static void lay_out(struct sk_workspace *ws, const struct sk_model *m, size_t rows, size_t n_threads,
+                    struct buffers *b) {
     const struct sk_hparams *h = &m->h;
     const struct sk_kv_layout kv = sk_model_kv_layout(m);
     const size_t n_q = (size_t)h->n_heads * h->head_dim, n_o = (size_t)h->n_heads * h->head_dim_v, f = sizeof(float);
@@ -48,7 +51,8 @@ size_t sk_workspace_bytes(const struct sk_model *m, size_t max_rows, size_t n_th
     return b.total;
 }
 
-sk_status sk_workspace_create(const struct sk_model *m, size_t max_rows, size_t n_threads, struct sk_workspace **out, struct sk_error *err) {
+sk_status sk_workspace_create(const struct sk_model *m, size_t max_rows, size_t n_threads, struct sk_workspace **out,
+                              struct sk_error *err) {
     struct sk_workspace *ws = sk_calloc(1, sizeof *ws);
     const size_t bytes = sk_workspace_bytes(m, max_rows, n_threads);
     if (ws) ws->region = sk_region_alloc(bytes);
@@ -86,10 +90,12 @@ static void prepare_row(void *ctx, size_t row, size_t thread) {
     if (job->f->first_layer != 0) return;
     const struct sk_format *format = sk_format_for_type(m->embedding->type);
     const size_t row_bytes = m->h.n_embd / format->block_k * format->block_bytes;
-    format->dequantize(m->embedding->data + (size_t)job->f->tokens[row] * row_bytes, job->f->x + row * m->h.n_embd, m->h.n_embd);
+    format->dequantize(m->embedding->data + (size_t)job->f->tokens[row] * row_bytes, job->f->x + row * m->h.n_embd,
+                       m->h.n_embd);
 }
 
-static void output_head(const struct sk_model *m, const struct sk_ops *ops, struct sk_workspace *ws, const struct sk_forward *f) {
+static void output_head(const struct sk_model *m, const struct sk_ops *ops, struct sk_workspace *ws,
+                        const struct sk_forward *f) {
     const size_t n = m->h.n_embd;
     struct sk_activations a;
     for (size_t i = 0; i < f->n_outputs; i++) memcpy(ws->picked + i * n, f->x + f->outputs[i] * n, n * sizeof(float));
@@ -98,7 +104,8 @@ static void output_head(const struct sk_model *m, const struct sk_ops *ops, stru
     sk_op_matmul(ops, &a, 1, (const struct sk_weight *const[]){&m->output}, (float *const[]){f->logits});
 }
 
-void sk_model_forward(const struct sk_model *m, const struct sk_ops *ops, struct sk_workspace *ws, const struct sk_forward *f) {
+void sk_model_forward(const struct sk_model *m, const struct sk_ops *ops, struct sk_workspace *ws,
+                      const struct sk_forward *f) {
     struct row_job job = {m, f, ws};
     sk_pool_run(ops->pool, f->rows, prepare_row, &job);
     ws->ops = ops;
@@ -107,6 +114,7 @@ void sk_model_forward(const struct sk_model *m, const struct sk_ops *ops, struct
     ws->x = f->x;
     ws->kv = sk_model_kv_layout(m);
     ws->rope = (struct sk_rope){m->h.n_rot / 2, m->h.rope_halves, ws->cos, ws->sin};
-    for (uint32_t i = f->first_layer; i < f->last_layer; i++) m->arch->layer(m, &m->layers[i - m->first_layer], i - m->first_layer, ws);
+    for (uint32_t i = f->first_layer; i < f->last_layer; i++)
+        m->arch->layer(m, &m->layers[i - m->first_layer], i - m->first_layer, ws);
     if (f->last_layer == m->h.n_layers && f->n_outputs) output_head(m, ops, ws, f);
 }

@@ -12,9 +12,11 @@ struct sk_architecture {
     sk_status (*plan_layer)(struct sk_model *m, uint32_t layer, struct sk_layer *l, struct sk_error *err);
     /* x += attention; x += feed-forward, for all rows of the workspace's batch. */
     void (*layer)(const struct sk_model *m, const struct sk_layer *l, size_t kv_layer, struct sk_workspace *ws);
-    /* Says what a layer keeps from position to position; NULL for families without running states. Called when weights are in place. */
+    /* Says what a layer keeps from position to position; NULL for families without running states. Called when weights
+     * are in place. */
     void (*recurrent)(const struct sk_model *m, const struct sk_layer *l, struct sk_recurrent_kind *out);
-    bool mtp_hidden_after_norm; /* an MTP block takes hidden states after the output norm, unless its file says otherwise */
+    bool mtp_hidden_after_norm; /* an MTP block takes hidden states after the output norm, unless its file says
+                                   otherwise */
 };
 
 extern const struct sk_architecture sk_architecture_llama, sk_architecture_toy;
@@ -23,15 +25,18 @@ const struct sk_architecture *sk_architecture_named(struct sk_str name);
 /* All names, separated by ", ". */
 const char *sk_architecture_names(void);
 
-/* A model of the one layer after the target's last, for an MTP block from `g`: same hyperparameters and rotary table, nothing planned yet. */
-sk_status sk_model_create_block(const struct sk_model *target, const struct sk_gguf *g, struct sk_model **out, struct sk_error *err);
+/* A model of the one layer after the target's last, for an MTP block from `g`: same hyperparameters and rotary table,
+ * nothing planned yet. */
+sk_status sk_model_create_block(const struct sk_model *target, const struct sk_gguf *g, struct sk_model **out,
+                                struct sk_error *err);
 size_t sk_model_planned_bytes(const struct sk_model *m);
 
-/* Requests. Names are printf patterns for the layer number ("blk.%u.attn_q.weight"). A missing optional tensor leaves the
- * target empty; a missing required one, or one of another shape or type, is an error. */
+/* Requests. Names are printf patterns for the layer number ("blk.%u.attn_q.weight"). A missing optional tensor leaves
+ * the target empty; a missing required one, or one of another shape or type, is an error. */
 sk_status sk_plan_matrix(struct sk_model *m, const char *pattern, uint32_t layer, size_t k, size_t n_out, bool required,
                          struct sk_weight *out, struct sk_error *err);
-sk_status sk_plan_vector(struct sk_model *m, const char *pattern, uint32_t layer, size_t n, bool required, float **out, struct sk_error *err);
+sk_status sk_plan_vector(struct sk_model *m, const char *pattern, uint32_t layer, size_t n, bool required, float **out,
+                         struct sk_error *err);
 
 /* Fills m->rope_frequencies and rope_magnitude from m->h and, if the file has them, its per-frequency factors. */
 sk_status sk_rope_prepare(struct sk_model *m, struct sk_error *err);

@@ -6,7 +6,11 @@ static sk_status hparams(struct sk_model *m, struct sk_error *err) {
     uint32_t n_experts;
     const sk_status st = sk_gguf_u32(m->gguf, "llama.expert_count", 0, &n_experts, err);
     if (st) return st;
-    if (n_experts) return sk_fail(err, SK_EUNSUPPORTED, "this llama model has %u experts per layer (llama.expert_count): mixtures of experts are not supported", n_experts);
+    if (n_experts)
+        return sk_fail(
+            err, SK_EUNSUPPORTED,
+            "this llama model has %u experts per layer (llama.expert_count): mixtures of experts are not supported",
+            n_experts);
     m->h.rope_halves = false; /* converters permute the q and k rows for adjacent pairs */
     return SK_OK;
 }
@@ -45,18 +49,27 @@ static void attention(const struct sk_model *m, const struct sk_layer *l, size_t
 
     sk_op_rms_norm(ws->ops, ws->x, l->attn_norm, h->norm_eps, rows, h->n_embd, ws->norm);
     sk_op_quantize(ws->ops, ws->norm, rows, h->n_embd, ws->quantized, &a);
-    sk_op_matmul(ws->ops, &a, 3, (const struct sk_weight *const[]){&l->q, &l->k, &l->v}, (float *const[]){ws->q, ws->k, ws->v});
+    sk_op_matmul(ws->ops, &a, 3, (const struct sk_weight *const[]){&l->q, &l->k, &l->v},
+                 (float *const[]){ws->q, ws->k, ws->v});
     add_bias(ws, ws->q, l->q_bias, &l->q);
     add_bias(ws, ws->k, l->k_bias, &l->k);
     add_bias(ws, ws->v, l->v_bias, &l->v);
 
-    const size_t q_stride = sk_weight_stride(&l->q), k_stride = sk_weight_stride(&l->k), v_stride = sk_weight_stride(&l->v);
+    const size_t q_stride = sk_weight_stride(&l->q), k_stride = sk_weight_stride(&l->k),
+                 v_stride = sk_weight_stride(&l->v);
     sk_op_rope(ws->ops, &ws->rope, ws->q, q_stride, rows, h->n_heads, h->head_dim);
     sk_op_rope(ws->ops, &ws->rope, ws->k, k_stride, rows, h->n_kv_heads, h->head_dim);
     sk_op_store_kv(ws->ops, &ws->kv, kv_layer, ws->places, rows, ws->k, k_stride, ws->v, v_stride);
-    sk_op_attention(ws->ops, &(struct sk_attention){.layout = &ws->kv, .layer = kv_layer, .places = ws->places, .rows = rows,
-                                                    .n_heads = h->n_heads, .scale = h->attention_scale, .q = ws->q,
-                                                    .q_stride = q_stride, .out = ws->attention, .scratch = ws->scratch});
+    sk_op_attention(ws->ops, &(struct sk_attention){.layout = &ws->kv,
+                                                    .layer = kv_layer,
+                                                    .places = ws->places,
+                                                    .rows = rows,
+                                                    .n_heads = h->n_heads,
+                                                    .scale = h->attention_scale,
+                                                    .q = ws->q,
+                                                    .q_stride = q_stride,
+                                                    .out = ws->attention,
+                                                    .scratch = ws->scratch});
 
     sk_op_quantize(ws->ops, ws->attention, rows, l->o.k, ws->quantized, &a);
     sk_op_matmul(ws->ops, &a, 1, (const struct sk_weight *const[]){&l->o}, (float *const[]){ws->product});
@@ -71,7 +84,8 @@ static void feed_forward(const struct sk_model *m, const struct sk_layer *l, str
 
     sk_op_rms_norm(ws->ops, ws->x, l->ffn_norm, h->norm_eps, rows, h->n_embd, ws->norm);
     sk_op_quantize(ws->ops, ws->norm, rows, h->n_embd, ws->quantized, &a);
-    sk_op_matmul(ws->ops, &a, 2, (const struct sk_weight *const[]){&l->gate, &l->up}, (float *const[]){ws->gate, ws->up});
+    sk_op_matmul(ws->ops, &a, 2, (const struct sk_weight *const[]){&l->gate, &l->up},
+                 (float *const[]){ws->gate, ws->up});
     add_bias(ws, ws->gate, l->gate_bias, &l->gate);
     add_bias(ws, ws->up, l->up_bias, &l->up);
     sk_op_silu_mul(ws->ops, ws->gate, ws->up, sk_weight_stride(&l->gate), rows, h->n_ff, ws->hidden);
@@ -87,4 +101,5 @@ static void layer(const struct sk_model *m, const struct sk_layer *l, size_t kv_
     feed_forward(m, l, ws);
 }
 
-const struct sk_architecture sk_architecture_llama = {"llama", hparams, plan_layer, layer, .mtp_hidden_after_norm = true};
+const struct sk_architecture sk_architecture_llama = {"llama", hparams, plan_layer, layer,
+                                                      .mtp_hidden_after_norm = true};

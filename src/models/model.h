@@ -1,8 +1,8 @@
 /* A model: its hyperparameters, its weights, and the forward pass over a range of its layers.
  *
  * An architecture family is one file (llama.c) that says which metadata and tensors it needs and what one layer
- * computes, and is named in registry.c. Everything around it is shared: loading (load.c), rotary tables (rope.c), embedding, loop and
- * output head (forward.c). */
+ * computes, and is named in registry.c. Everything around it is shared: loading (load.c), rotary tables (rope.c),
+ * embedding, loop and output head (forward.c). */
 #ifndef SK_MODEL_H
 #define SK_MODEL_H
 
@@ -43,11 +43,11 @@ struct sk_model {
     const struct sk_gguf_tensor *embedding;
     float *output_norm;
     struct sk_weight output;
-    double *rope_frequencies; /* [n_rot / 2], scaling applied */
-    float rope_magnitude;     /* cos and sin are multiplied by this */
+    double *rope_frequencies;            /* [n_rot / 2], scaling applied */
+    float rope_magnitude;                /* cos and sin are multiplied by this */
     struct sk_recurrent_kind *recurrent; /* [layers here]; NULL for families without running states */
-    size_t weight_bytes;      /* of panels and vectors in memory */
-    struct sk_plan *plan;     /* private to load.c */
+    size_t weight_bytes;                 /* of panels and vectors in memory */
+    struct sk_plan *plan;                /* private to load.c */
 };
 
 struct sk_load_options {
@@ -57,9 +57,11 @@ struct sk_load_options {
 };
 
 /* Reads hyperparameters and finds all tensors, checks their shapes, and counts the memory; takes none for weights. */
-sk_status sk_model_plan(const struct sk_gguf *g, const struct sk_load_options *options, struct sk_model **out, struct sk_error *err);
+sk_status sk_model_plan(const struct sk_gguf *g, const struct sk_load_options *options, struct sk_model **out,
+                        struct sk_error *err);
 /* Takes the memory and repacks the weights of a planned model. */
-sk_status sk_model_fill(struct sk_model *m, const struct sk_load_options *options, struct sk_pool *pool, struct sk_error *err);
+sk_status sk_model_fill(struct sk_model *m, const struct sk_load_options *options, struct sk_pool *pool,
+                        struct sk_error *err);
 void sk_model_free(struct sk_model *m);
 
 struct sk_kv_layout sk_model_kv_layout(const struct sk_model *m);
@@ -70,7 +72,8 @@ size_t sk_model_logits_stride(const struct sk_model *m);
 
 /* Scratch memory for batches of up to max_rows rows. */
 struct sk_workspace;
-sk_status sk_workspace_create(const struct sk_model *m, size_t max_rows, size_t n_threads, struct sk_workspace **out, struct sk_error *err);
+sk_status sk_workspace_create(const struct sk_model *m, size_t max_rows, size_t n_threads, struct sk_workspace **out,
+                              struct sk_error *err);
 void sk_workspace_free(struct sk_workspace *ws);
 size_t sk_workspace_bytes(const struct sk_model *m, size_t max_rows, size_t n_threads);
 
@@ -84,6 +87,7 @@ struct sk_forward {
     size_t n_outputs;
     float *logits; /* [n_outputs][sk_model_logits_stride] */
 };
-void sk_model_forward(const struct sk_model *m, const struct sk_ops *ops, struct sk_workspace *ws, const struct sk_forward *f);
+void sk_model_forward(const struct sk_model *m, const struct sk_ops *ops, struct sk_workspace *ws,
+                      const struct sk_forward *f);
 
 #endif

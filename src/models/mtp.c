@@ -36,15 +36,20 @@ static sk_status check_sidecar(const struct sk_model *target, const struct sk_gg
     sk_status st = sk_gguf_string(g, "general.architecture", sk_str_of(""), &arch, err);
     if (st) return st;
     if (!sk_str_is(arch, target->arch->name))
-        return sk_fail(err, SK_EINVAL, "the MTP file is for the architecture '%.*s', the model is '%s'", (int)(arch.n < 64 ? arch.n : 64), arch.p, target->arch->name);
+        return sk_fail(err, SK_EINVAL, "the MTP file is for the architecture '%.*s', the model is '%s'",
+                       (int)(arch.n < 64 ? arch.n : 64), arch.p, target->arch->name);
     snprintf(key, sizeof key, "%s.embedding_length", target->arch->name);
     if ((st = sk_gguf_u32(g, key, 0, &n_embd, err))) return st;
-    if (n_embd != target->h.n_embd) return sk_fail(err, SK_EINVAL, "the MTP file is for embeddings of %u, the model has %u", n_embd, target->h.n_embd);
+    if (n_embd != target->h.n_embd)
+        return sk_fail(err, SK_EINVAL, "the MTP file is for embeddings of %u, the model has %u", n_embd,
+                       target->h.n_embd);
     snprintf(key, sizeof key, "%s.nextn.model_fingerprint", target->arch->name);
     if ((st = sk_gguf_string(g, key, sk_str_of(""), &wanted, err))) return st;
     sk_model_fingerprint(target->gguf, own);
     if (!sk_str_is(wanted, own))
-        return sk_fail(err, SK_EINVAL, "the MTP file belongs to the model with the fingerprint '%.*s' (%s); this one's is '%s'", (int)(wanted.n < 32 ? wanted.n : 32), wanted.p, key, own);
+        return sk_fail(err, SK_EINVAL,
+                       "the MTP file belongs to the model with the fingerprint '%.*s' (%s); this one's is '%s'",
+                       (int)(wanted.n < 32 ? wanted.n : 32), wanted.p, key, own);
     return SK_OK;
 }
 
@@ -56,17 +61,22 @@ static sk_status plan_head(struct sk_mtp *m, uint32_t n, struct sk_error *err) {
     snprintf(name, sizeof name, "%s.nextn.draft_token_ids", b->arch->name);
     m->head_ids = sk_gguf_find(b->gguf, name);
     if (m->head_ids) {
-        if (m->head_ids->type != SK_GGUF_ARRAY || (m->head_ids->element_type != SK_GGUF_I32 && m->head_ids->element_type != SK_GGUF_U32) || m->head_ids->count == 0 || m->head_ids->count > rows)
+        if (m->head_ids->type != SK_GGUF_ARRAY ||
+            (m->head_ids->element_type != SK_GGUF_I32 && m->head_ids->element_type != SK_GGUF_U32) ||
+            m->head_ids->count == 0 || m->head_ids->count > rows)
             return sk_fail(err, SK_EFORMAT, "the key '%s' must be an array of 1 to %zu token ids", name, rows);
         rows = (size_t)m->head_ids->count;
         for (size_t i = 0; i < rows; i++) {
             const int64_t id = sk_gguf_array_int(m->head_ids, i);
-            if (id < 0 || id >= (int64_t)h->n_vocab) return sk_fail(err, SK_EFORMAT, "the key '%s' holds %" PRId64 ", which is no token", name, id);
+            if (id < 0 || id >= (int64_t)h->n_vocab)
+                return sk_fail(err, SK_EFORMAT, "the key '%s' holds %" PRId64 ", which is no token", name, id);
         }
     }
-    const sk_status st = sk_plan_matrix(b, "blk.%u.nextn.shared_head_head.weight", n, h->n_embd, rows, m->head_ids != NULL, &m->head, err);
+    const sk_status st = sk_plan_matrix(b, "blk.%u.nextn.shared_head_head.weight", n, h->n_embd, rows,
+                                        m->head_ids != NULL, &m->head, err);
     if (st) return st;
-    if (!m->head.format && !m->target->output.format) return sk_fail(err, SK_EFORMAT, "there is no output head for the MTP block");
+    if (!m->head.format && !m->target->output.format)
+        return sk_fail(err, SK_EFORMAT, "there is no output head for the MTP block");
     return SK_OK;
 }
 
@@ -77,10 +87,13 @@ static sk_status plan(struct sk_mtp *m, struct sk_error *err) {
     char name[96];
     sk_status st;
     if ((st = b->arch->plan_layer(b, n, &b->layers[0], err))) return st;
-    if ((st = sk_plan_matrix(b, "blk.%u.nextn.eh_proj.weight", n, 2 * (size_t)h->n_embd, h->n_embd, true, &m->eh_proj, err))) return st;
+    if ((st = sk_plan_matrix(b, "blk.%u.nextn.eh_proj.weight", n, 2 * (size_t)h->n_embd, h->n_embd, true, &m->eh_proj,
+                             err)))
+        return st;
     if ((st = sk_plan_vector(b, "blk.%u.nextn.enorm.weight", n, h->n_embd, true, &m->enorm, err))) return st;
     if ((st = sk_plan_vector(b, "blk.%u.nextn.hnorm.weight", n, h->n_embd, true, &m->hnorm, err))) return st;
-    if ((st = sk_plan_vector(b, "blk.%u.nextn.shared_head_norm.weight", n, h->n_embd, false, &m->head_norm, err))) return st;
+    if ((st = sk_plan_vector(b, "blk.%u.nextn.shared_head_norm.weight", n, h->n_embd, false, &m->head_norm, err)))
+        return st;
     if ((st = plan_head(m, n, err))) return st;
     snprintf(name, sizeof name, "blk.%u.nextn.embed_tokens.weight", n);
     m->embedding = sk_gguf_find_tensor(b->gguf, name);
@@ -91,10 +104,12 @@ static sk_status plan(struct sk_mtp *m, struct sk_error *err) {
     return sk_gguf_bool(b->gguf, name, b->arch->mtp_hidden_after_norm, &m->hidden_after_norm, err);
 }
 
-sk_status sk_mtp_create(const struct sk_model *target, const struct sk_gguf *g, struct sk_pool *pool, size_t max_rows, struct sk_mtp **out, struct sk_error *err) {
+sk_status sk_mtp_create(const struct sk_model *target, const struct sk_gguf *g, struct sk_pool *pool, size_t max_rows,
+                        struct sk_mtp **out, struct sk_error *err) {
     sk_status st = g == target->gguf ? SK_OK : check_sidecar(target, g, err);
     if (st) return st;
-    if (target->last_layer != target->h.n_layers) return sk_fail(err, SK_EINVAL, "an MTP block works on the model's last layer, which is not here");
+    if (target->last_layer != target->h.n_layers)
+        return sk_fail(err, SK_EINVAL, "an MTP block works on the model's last layer, which is not here");
     struct sk_mtp *m = sk_calloc(1, sizeof *m);
     if (!m) return sk_fail_memory(err, sizeof *m, "an MTP block");
     m->target = target;
@@ -103,7 +118,8 @@ sk_status sk_mtp_create(const struct sk_model *target, const struct sk_gguf *g, 
     m->block->weight_bytes = sk_model_planned_bytes(m->block);
     if ((st = sk_model_fill(m->block, NULL, pool, err))) goto fail;
     if ((st = sk_workspace_create(m->block, max_rows, sk_pool_threads(pool), &m->ws, err))) goto fail;
-    const size_t pair_bytes = max_rows * 2 * target->h.n_embd * sizeof(float) + sk_activations_bytes(max_rows, 2 * (size_t)target->h.n_embd);
+    const size_t pair_bytes =
+        max_rows * 2 * target->h.n_embd * sizeof(float) + sk_activations_bytes(max_rows, 2 * (size_t)target->h.n_embd);
     if (!(m->pair = sk_region_alloc(pair_bytes))) {
         st = sk_fail_memory(err, pair_bytes, "an MTP block");
         goto fail;
@@ -124,10 +140,18 @@ void sk_mtp_free(struct sk_mtp *m) {
     free(m);
 }
 
-struct sk_kv_layout sk_mtp_kv_layout(const struct sk_mtp *m) { return sk_model_kv_layout(m->block); }
-static const struct sk_weight *head_of(const struct sk_mtp *m) { return m->head.format ? &m->head : &m->target->output; }
-size_t sk_mtp_head_rows(const struct sk_mtp *m) { return head_of(m)->n_out; }
-size_t sk_mtp_logits_stride(const struct sk_mtp *m) { return sk_weight_stride(head_of(m)); }
+struct sk_kv_layout sk_mtp_kv_layout(const struct sk_mtp *m) {
+    return sk_model_kv_layout(m->block);
+}
+static const struct sk_weight *head_of(const struct sk_mtp *m) {
+    return m->head.format ? &m->head : &m->target->output;
+}
+size_t sk_mtp_head_rows(const struct sk_mtp *m) {
+    return head_of(m)->n_out;
+}
+size_t sk_mtp_logits_stride(const struct sk_mtp *m) {
+    return sk_weight_stride(head_of(m));
+}
 
 /* ---- running ------------------------------------------------------------------------------------------- */
 
@@ -152,8 +176,10 @@ static void combine(const struct sk_mtp *m, const struct sk_ops *ops, const stru
 static void draft_head(const struct sk_mtp *m, const struct sk_ops *ops, const struct sk_mtp_forward *f) {
     const size_t n = m->block->h.n_embd;
     struct sk_activations a;
-    for (size_t i = 0; i < f->n_outputs; i++) memcpy(m->ws->picked + i * n, f->y + f->outputs[i] * n, n * sizeof(float));
-    sk_op_rms_norm(ops, m->ws->picked, m->head_norm ? m->head_norm : m->target->output_norm, m->block->h.norm_eps, f->n_outputs, n, m->ws->norm);
+    for (size_t i = 0; i < f->n_outputs; i++)
+        memcpy(m->ws->picked + i * n, f->y + f->outputs[i] * n, n * sizeof(float));
+    sk_op_rms_norm(ops, m->ws->picked, m->head_norm ? m->head_norm : m->target->output_norm, m->block->h.norm_eps,
+                   f->n_outputs, n, m->ws->norm);
     sk_op_quantize(ops, m->ws->norm, f->n_outputs, n, m->ws->quantized, &a);
     sk_op_matmul(ops, &a, 1, (const struct sk_weight *const[]){head_of(m)}, (float *const[]){f->logits});
 }
@@ -163,7 +189,8 @@ void sk_mtp_run(const struct sk_mtp *m, const struct sk_ops *ops, const struct s
     struct sk_workspace *ws = m->ws;
     const size_t n_pairs = h->n_rot / 2;
     combine(m, ops, f);
-    for (size_t i = 0; i < f->rows; i++) sk_rope_angles(m->block, f->places[i].position, ws->cos + i * n_pairs, ws->sin + i * n_pairs);
+    for (size_t i = 0; i < f->rows; i++)
+        sk_rope_angles(m->block, f->places[i].position, ws->cos + i * n_pairs, ws->sin + i * n_pairs);
     ws->ops = ops;
     ws->rows = f->rows;
     ws->places = f->places;
@@ -173,7 +200,8 @@ void sk_mtp_run(const struct sk_mtp *m, const struct sk_ops *ops, const struct s
     m->block->arch->layer(m->block, &m->block->layers[0], 0, ws);
     if (f->n_outputs) draft_head(m, ops, f);
     if (m->hidden_after_norm) { /* what is chained is what the head saw */
-        sk_op_rms_norm(ops, f->y, m->head_norm ? m->head_norm : m->target->output_norm, h->norm_eps, f->rows, h->n_embd, ws->norm);
+        sk_op_rms_norm(ops, f->y, m->head_norm ? m->head_norm : m->target->output_norm, h->norm_eps, f->rows, h->n_embd,
+                       ws->norm);
         memcpy(f->y, ws->norm, f->rows * h->n_embd * sizeof(float));
     }
 }

@@ -9,4 +9,6 @@ const struct sk_architecture *sk_architecture_named(struct sk_str name) {
     return NULL;
 }
 
-const char *sk_architecture_names(void) { return "llama"; }
+const char *sk_architecture_names(void) {
+    return "llama";
+}

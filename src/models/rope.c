@@ -1,6 +1,7 @@
 /* Rotary position embedding (Su et al. 2021, arXiv 2104.09864) and its context extensions: linear interpolation
- * (Chen et al. 2023, arXiv 2306.15595), YaRN (Peng et al. 2023, arXiv 2309.00071), and per-frequency factors as in Llama 3.1, which
- * files carry as the tensor rope_freqs.weight. All in double, so that tables are the same everywhere. */
+ * (Chen et al. 2023, arXiv 2306.15595), YaRN (Peng et al. 2023, arXiv 2309.00071), and per-frequency factors as in
+ * Llama 3.1, which files carry as the tensor rope_freqs.weight. All in double, so that tables are the same everywhere.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -45,7 +46,10 @@ sk_status sk_rope_prepare(struct sk_model *m, struct sk_error *err) {
         for (uint32_t i = 0; i < n_pairs; i++) {
             float f;
             memcpy(&f, factors->data + i * sizeof f, sizeof f);
-            if (!(f > 0.0f)) return sk_fail(err, SK_EFORMAT, "the tensor 'rope_freqs.weight' has the factor %g at %u: factors are positive", (double)f, i);
+            if (!(f > 0.0f))
+                return sk_fail(err, SK_EFORMAT,
+                               "the tensor 'rope_freqs.weight' has the factor %g at %u: factors are positive",
+                               (double)f, i);
             m->rope_frequencies[i] /= f;
         }
     }

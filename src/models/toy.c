@@ -1,7 +1,6 @@
-/* A toy with a running state, to hold the session interface to its promise before the families that need it arrive: each block is a
- * llama block, followed by
- *     s_t = decay ∘ s_{t-1} + rms_norm(x_t),    x_t += mix ∘ s_t
- * with vectors blk.N.state_{norm,decay,mix}. Architecture "skipstone-toy"; files of it are made by tests/oracle/make_toy.py. */
+/* A toy with a running state, to hold the session interface to its promise before the families that need it arrive:
+ * each block is a llama block, followed by s_t = decay ∘ s_{t-1} + rms_norm(x_t),    x_t += mix ∘ s_t with vectors
+ * blk.N.state_{norm,decay,mix}. Architecture "skipstone-toy"; files of it are made by tests/oracle/make_toy.py. */
 #include <math.h>
 
 #include "internal.h"
@@ -41,4 +40,5 @@ static void layer(const struct sk_model *m, const struct sk_layer *l, size_t kv_
     }
 }
 
-const struct sk_architecture sk_architecture_toy = {"skipstone-toy", hparams, plan_layer, layer, .recurrent = recurrent};
+const struct sk_architecture sk_architecture_toy = {"skipstone-toy", hparams, plan_layer, layer,
+                                                    .recurrent = recurrent};

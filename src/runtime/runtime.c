@@ -8,18 +8,23 @@
 
 enum { DEFAULT_ROWS = 512, DEFAULT_POSITIONS = 8192, MTP_ROWS = 64 };
 
-size_t sk_default_positions(const struct sk_hparams *h) { return h->n_ctx_train < DEFAULT_POSITIONS ? h->n_ctx_train : DEFAULT_POSITIONS; }
+size_t sk_default_positions(const struct sk_hparams *h) {
+    return h->n_ctx_train < DEFAULT_POSITIONS ? h->n_ctx_train : DEFAULT_POSITIONS;
+}
 
 static sk_status add_mtp(struct sk_runtime *rt, const struct sk_runtime_options *o, struct sk_error *err) {
     const bool in_file = rt->model->last_layer == rt->model->h.n_layers && sk_mtp_in_file(rt->model);
     if (o->without_mtp || (!o->mtp_file && !in_file)) return SK_OK;
-    const sk_status st = sk_mtp_create(rt->model, o->mtp_file ? o->mtp_file : rt->model->gguf, rt->pool, MTP_ROWS, &rt->mtp, err);
+    const sk_status st =
+        sk_mtp_create(rt->model, o->mtp_file ? o->mtp_file : rt->model->gguf, rt->pool, MTP_ROWS, &rt->mtp, err);
     if (st) return st;
     const struct sk_kv_layout layout = sk_mtp_kv_layout(rt->mtp);
-    return sk_kv_pool_create(&layout, rt->n_positions + SK_TILE, &rt->mtp_kv, err); /* drafts stand a few positions ahead */
+    return sk_kv_pool_create(&layout, rt->n_positions + SK_TILE, &rt->mtp_kv,
+                             err); /* drafts stand a few positions ahead */
 }
 
-sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *o, struct sk_runtime **out, struct sk_error *err) {
+sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_options *o, struct sk_runtime **out,
+                            struct sk_error *err) {
     struct sk_runtime *rt = sk_calloc(1, sizeof *rt);
     if (!rt) return sk_fail_memory(err, sizeof *rt, "the runtime");
     const size_t n_threads = o->pool ? sk_pool_threads(o->pool) : o->n_threads ? o->n_threads : sk_physical_cores();
@@ -51,7 +56,8 @@ sk_status sk_runtime_create(const struct sk_gguf *g, const struct sk_runtime_opt
     if ((st = sk_model_fill(rt->model, &load, rt->pool, err))) goto fail;
     if ((st = add_mtp(rt, o, err))) goto fail;
     if (rt->model->recurrent)
-        sk_kv_pool_set_recurrent(rt->kv, &(struct sk_recurrent_layout){rt->model->recurrent, rt->model->last_layer - rt->model->first_layer});
+        sk_kv_pool_set_recurrent(rt->kv, &(struct sk_recurrent_layout){rt->model->recurrent,
+                                                                       rt->model->last_layer - rt->model->first_layer});
     *out = rt;
     return SK_OK;
 fail:
@@ -74,12 +80,15 @@ void sk_runtime_free(struct sk_runtime *rt) {
     free(rt);
 }
 
-/* Checks tokens and takes pages for all rows. Positions are advanced as a way of counting; the caller puts them back. */
-static sk_status admit(struct sk_runtime *rt, const struct sk_row *rows, size_t n, size_t *admitted, struct sk_error *err) {
+/* Checks tokens and takes pages for all rows. Positions are advanced as a way of counting; the caller puts them back.
+ */
+static sk_status admit(struct sk_runtime *rt, const struct sk_row *rows, size_t n, size_t *admitted,
+                       struct sk_error *err) {
     for (*admitted = 0; *admitted < n; ++*admitted) {
         const struct sk_row *r = &rows[*admitted];
         if (r->token < 0 || (uint32_t)r->token >= rt->model->h.n_vocab)
-            return sk_fail(err, SK_EINVAL, "token %" PRId32 " is not in the vocabulary of %u", r->token, rt->model->h.n_vocab);
+            return sk_fail(err, SK_EINVAL, "token %" PRId32 " is not in the vocabulary of %u", r->token,
+                           rt->model->h.n_vocab);
         const sk_status st = sk_session_reserve(r->session, (size_t)r->session->position + 1, err);
         if (st) return st;
         r->session->position++;
@@ -91,14 +100,21 @@ static void run_pass(struct sk_runtime *rt, const struct sk_row *rows, size_t n,
     *n_outputs = 0;
     for (size_t i = 0; i < n; i++) {
         const struct sk_session *s = rows[i].session;
-        rt->places[i] = (struct sk_row_place){rows[i].session->position++, s->pages, s->recurrent, sk_recurrent_advance};
+        rt->places[i] =
+            (struct sk_row_place){rows[i].session->position++, s->pages, s->recurrent, sk_recurrent_advance};
         rt->tokens[i] = rows[i].token;
         if (rows[i].wants_logits) rt->outputs[(*n_outputs)++] = (uint32_t)i;
     }
     sk_model_forward(rt->model, &rt->ops, rt->ws,
-                     &(struct sk_forward){.rows = n, .places = rt->places, .tokens = rt->tokens, .first_layer = rt->model->first_layer,
-                                          .last_layer = rt->model->last_layer, .x = rt->x, .outputs = rt->outputs,
-                                          .n_outputs = *n_outputs, .logits = logits});
+                     &(struct sk_forward){.rows = n,
+                                          .places = rt->places,
+                                          .tokens = rt->tokens,
+                                          .first_layer = rt->model->first_layer,
+                                          .last_layer = rt->model->last_layer,
+                                          .x = rt->x,
+                                          .outputs = rt->outputs,
+                                          .n_outputs = *n_outputs,
+                                          .logits = logits});
 }
 
 /* Hidden states of the pass that just ran, as the MTP block takes them. */
@@ -110,7 +126,8 @@ static void keep_hidden(struct sk_runtime *rt, size_t n, float *hidden) {
         memcpy(hidden, rt->x, n * n_embd * sizeof *hidden);
 }
 
-sk_status sk_runtime_run_hidden(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, float *hidden, struct sk_error *err) {
+sk_status sk_runtime_run_hidden(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits,
+                                float *hidden, struct sk_error *err) {
     size_t admitted;
     const sk_status st = admit(rt, rows, n, &admitted, err);
     for (size_t i = 0; i < admitted; i++) rows[i].session->position--;
@@ -126,13 +143,15 @@ sk_status sk_runtime_run_hidden(struct sk_runtime *rt, const struct sk_row *rows
     return SK_OK;
 }
 
-sk_status sk_runtime_run(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits, struct sk_error *err) {
+sk_status sk_runtime_run(struct sk_runtime *rt, const struct sk_row *rows, size_t n, float *logits,
+                         struct sk_error *err) {
     return sk_runtime_run_hidden(rt, rows, n, logits, NULL, err);
 }
 
 /* ---- the MTP block ------------------------------------------------------------------------------------- */
 
-static sk_status run_mtp_pass(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits, size_t *n_outputs, struct sk_error *err) {
+static sk_status run_mtp_pass(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits,
+                              size_t *n_outputs, struct sk_error *err) {
     const float *hidden[MTP_ROWS];
     *n_outputs = 0;
     for (size_t i = 0; i < n; i++) {
@@ -148,15 +167,24 @@ static sk_status run_mtp_pass(struct sk_runtime *rt, const struct sk_mtp_row *ro
     }
     for (size_t i = 0; i < n; i++) rt->places[i].pages = rows[i].session->pages; /* which have stopped moving */
     sk_mtp_run(rt->mtp, &rt->ops,
-               &(struct sk_mtp_forward){.rows = n, .places = rt->places, .tokens = rt->tokens, .hidden = hidden, .y = y, .outputs = rt->outputs, .n_outputs = *n_outputs, .logits = logits});
+               &(struct sk_mtp_forward){.rows = n,
+                                        .places = rt->places,
+                                        .tokens = rt->tokens,
+                                        .hidden = hidden,
+                                        .y = y,
+                                        .outputs = rt->outputs,
+                                        .n_outputs = *n_outputs,
+                                        .logits = logits});
     return SK_OK;
 }
 
-sk_status sk_runtime_run_mtp(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits, struct sk_error *err) {
+sk_status sk_runtime_run_mtp(struct sk_runtime *rt, const struct sk_mtp_row *rows, size_t n, float *y, float *logits,
+                             struct sk_error *err) {
     const size_t most = rt->max_rows < MTP_ROWS ? rt->max_rows : MTP_ROWS;
     for (size_t i = 0; i < n; i += most) {
         size_t n_outputs;
-        const sk_status st = run_mtp_pass(rt, rows + i, n - i < most ? n - i : most, y + i * rt->model->h.n_embd, logits, &n_outputs, err);
+        const sk_status st = run_mtp_pass(rt, rows + i, n - i < most ? n - i : most, y + i * rt->model->h.n_embd,
+                                          logits, &n_outputs, err);
         if (st) return st;
         if (logits) logits += n_outputs * sk_mtp_logits_stride(rt->mtp);
     }

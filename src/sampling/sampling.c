@@ -24,23 +24,38 @@ struct sk_sampler {
 };
 
 struct sk_sampling_params sk_sampling_defaults(void) {
-    return (struct sk_sampling_params){.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f,
-                                       .repetition_penalty = 1.0f, .penalty_window = 64};
+    return (struct sk_sampling_params){.temperature = 0.8f,
+                                       .top_k = 40,
+                                       .top_p = 0.95f,
+                                       .min_p = 0.05f,
+                                       .typical_p = 1.0f,
+                                       .repetition_penalty = 1.0f,
+                                       .penalty_window = 64};
 }
 
 sk_status sk_sampling_check(const struct sk_sampling_params *p, size_t n_vocab, struct sk_error *err) {
-    if (!(p->temperature >= 0.0f && p->temperature <= 100.0f)) return sk_fail(err, SK_EINVAL, "temperature is %g: 0 to 100 are possible", (double)p->temperature);
-    if (!(p->top_p > 0.0f && p->top_p <= 1.0f)) return sk_fail(err, SK_EINVAL, "top-p is %g: more than 0, at most 1 is possible", (double)p->top_p);
-    if (!(p->min_p >= 0.0f && p->min_p <= 1.0f)) return sk_fail(err, SK_EINVAL, "min-p is %g: 0 to 1 are possible", (double)p->min_p);
-    if (!(p->typical_p > 0.0f && p->typical_p <= 1.0f)) return sk_fail(err, SK_EINVAL, "typical-p is %g: more than 0, at most 1 is possible", (double)p->typical_p);
+    if (!(p->temperature >= 0.0f && p->temperature <= 100.0f))
+        return sk_fail(err, SK_EINVAL, "temperature is %g: 0 to 100 are possible", (double)p->temperature);
+    if (!(p->top_p > 0.0f && p->top_p <= 1.0f))
+        return sk_fail(err, SK_EINVAL, "top-p is %g: more than 0, at most 1 is possible", (double)p->top_p);
+    if (!(p->min_p >= 0.0f && p->min_p <= 1.0f))
+        return sk_fail(err, SK_EINVAL, "min-p is %g: 0 to 1 are possible", (double)p->min_p);
+    if (!(p->typical_p > 0.0f && p->typical_p <= 1.0f))
+        return sk_fail(err, SK_EINVAL, "typical-p is %g: more than 0, at most 1 is possible", (double)p->typical_p);
     if (!(p->repetition_penalty > 0.0f && p->repetition_penalty <= 100.0f))
-        return sk_fail(err, SK_EINVAL, "repetition penalty is %g: more than 0, at most 100 is possible", (double)p->repetition_penalty);
-    if (!(fabsf(p->presence_penalty) <= 100.0f)) return sk_fail(err, SK_EINVAL, "presence penalty is %g: -100 to 100 are possible", (double)p->presence_penalty);
-    if (!(fabsf(p->frequency_penalty) <= 100.0f)) return sk_fail(err, SK_EINVAL, "frequency penalty is %g: -100 to 100 are possible", (double)p->frequency_penalty);
+        return sk_fail(err, SK_EINVAL, "repetition penalty is %g: more than 0, at most 100 is possible",
+                       (double)p->repetition_penalty);
+    if (!(fabsf(p->presence_penalty) <= 100.0f))
+        return sk_fail(err, SK_EINVAL, "presence penalty is %g: -100 to 100 are possible", (double)p->presence_penalty);
+    if (!(fabsf(p->frequency_penalty) <= 100.0f))
+        return sk_fail(err, SK_EINVAL, "frequency penalty is %g: -100 to 100 are possible",
+                       (double)p->frequency_penalty);
     for (size_t i = 0; i < p->n_bias; i++) {
         if (p->bias[i].token < 0 || (size_t)p->bias[i].token >= n_vocab)
-            return sk_fail(err, SK_EINVAL, "logit bias names token %d, which is not in the vocabulary of %zu", p->bias[i].token, n_vocab);
-        if (isnan(p->bias[i].bias)) return sk_fail(err, SK_EINVAL, "logit bias of token %d is not a number", p->bias[i].token);
+            return sk_fail(err, SK_EINVAL, "logit bias names token %d, which is not in the vocabulary of %zu",
+                           p->bias[i].token, n_vocab);
+        if (isnan(p->bias[i].bias))
+            return sk_fail(err, SK_EINVAL, "logit bias of token %d is not a number", p->bias[i].token);
     }
     return SK_OK;
 }
@@ -121,7 +136,8 @@ static void penalise(float *logit, uint32_t count, const struct sk_sampling_para
 }
 
 /* Gives the logits as they are if nothing adjusts them, or an adjusted copy. */
-static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits, const int32_t *history, size_t n_history) {
+static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits,
+                           const int32_t *history, size_t n_history) {
     if (p->n_bias == 0 && !has_penalties(p)) return logits;
     memcpy(s->adjusted, logits, s->n_vocab * sizeof *logits);
     for (size_t i = 0; i < p->n_bias; i++) s->adjusted[p->bias[i].token] += p->bias[i].bias;
@@ -146,7 +162,9 @@ static int by_logit(const void *a, const void *b) {
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static bool is_before(struct candidate a, struct candidate b) { return by_logit(&a, &b) < 0; }
+static bool is_before(struct candidate a, struct candidate b) {
+    return by_logit(&a, &b) < 0;
+}
 
 /* Moves the k first candidates (by order) to the front, unsorted: Hoare's selection. */
 static void select_top(struct candidate *c, size_t n, size_t k) {
@@ -179,13 +197,15 @@ static const float FAR = 40.0f;
 static size_t collect(struct sk_sampler *s, const float *logits, float max, bool all) {
     size_t n = 0;
     for (size_t i = 0; i < s->n_vocab; i++)
-        if (logits[i] > -INFINITY && (all || logits[i] >= max - FAR)) s->candidates[n++] = (struct candidate){logits[i], (int32_t)i};
+        if (logits[i] > -INFINITY && (all || logits[i] >= max - FAR))
+            s->candidates[n++] = (struct candidate){logits[i], (int32_t)i};
     return n;
 }
 
 static double fill_weights(struct sk_sampler *s, size_t n) {
     double sum = 0.0;
-    for (size_t i = 0; i < n; i++) sum += s->weights[i] = sk_exp((double)s->candidates[i].logit - (double)s->candidates[0].logit);
+    for (size_t i = 0; i < n; i++)
+        sum += s->weights[i] = sk_exp((double)s->candidates[i].logit - (double)s->candidates[0].logit);
     return sum;
 }
 
@@ -200,7 +220,8 @@ static int by_distance(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Keeps the tokens whose surprise is nearest to the distribution's entropy, up to a mass of p. Candidates stay sorted. */
+/* Keeps the tokens whose surprise is nearest to the distribution's entropy, up to a mass of p. Candidates stay sorted.
+ */
 static size_t filter_typical(struct sk_sampler *s, size_t n, float p) {
     struct surprise *order = sk_calloc(n, sizeof *order);
     if (!order) return n; /* a filter less is better than a failed answer; memory this short fails elsewhere */
@@ -208,7 +229,8 @@ static size_t filter_typical(struct sk_sampler *s, size_t n, float p) {
     double entropy = 0.0;
     for (size_t i = 0; i < n; i++)
         if (s->weights[i] > 0.0) entropy -= s->weights[i] / sum * sk_log(s->weights[i] / sum);
-    for (size_t i = 0; i < n; i++) order[i] = (struct surprise){s->weights[i] > 0.0 ? fabs(-sk_log(s->weights[i] / sum) - entropy) : INFINITY, i};
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct surprise){s->weights[i] > 0.0 ? fabs(-sk_log(s->weights[i] / sum) - entropy) : INFINITY, i};
     qsort(order, n, sizeof *order, by_distance);
     double mass = 0.0;
     size_t kept = 0;
@@ -247,8 +269,9 @@ static size_t filter(struct sk_sampler *s, const struct sk_sampling_params *p, c
 
 /* ---- the draw ------------------------------------------------------------------------------------------ */
 
-/* Whether noise from these bits could lift a score that is `gap` below the best: since 1 - e^-x <= x, noise of g or more
- * needs 1 - u <= e^-g, and the leading zeros of ~bits bound -log2(1 - u). Never says no where the draw could win. */
+/* Whether noise from these bits could lift a score that is `gap` below the best: since 1 - e^-x <= x, noise of g or
+ * more needs 1 - u <= e^-g, and the leading zeros of ~bits bound -log2(1 - u). Never says no where the draw could win.
+ */
 static bool could_win(uint32_t bits, double gap) {
     const uint32_t rest = ~bits;
     const int zeros = rest ? __builtin_clz(rest) : 33;
@@ -272,8 +295,8 @@ static int32_t draw(const struct candidate *c, size_t n, const struct sk_samplin
     return token;
 }
 
-int32_t sk_sample(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits, const int32_t *history, size_t n_history,
-                  uint64_t position, double *logprob) {
+int32_t sk_sample(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits, const int32_t *history,
+                  size_t n_history, uint64_t position, double *logprob) {
     const float *l = adjust(s, p, logits, history, n_history);
     int32_t token = most_likely(l, s->n_vocab);
     if (p->temperature > 0.0f && isfinite(l[token])) {

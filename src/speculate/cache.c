@@ -1,5 +1,6 @@
-/* The cache proposer: for the last four, three, two and one tokens, which token followed most and how often. One table of fixed size;
- * an entry whose place is wanted by another loses a count each time and gives way at zero, so that what repeats stays. */
+/* The cache proposer: for the last four, three, two and one tokens, which token followed most and how often. One table
+ * of fixed size; an entry whose place is wanted by another loses a count each time and gives way at zero, so that what
+ * repeats stays. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -56,7 +57,8 @@ static void learn(struct cache *c, const int32_t *tokens, size_t n) {
         }
 }
 
-/* The longest n-gram that is sure enough; -1 if none. Evidence: n-gram length, and quarters of the share above one half. */
+/* The longest n-gram that is sure enough; -1 if none. Evidence: n-gram length, and quarters of the share above one
+ * half. */
 static int32_t likely_next(struct cache *c, const int32_t *end, size_t n_before, uint8_t *evidence) {
     for (size_t k = n_before < LONGEST ? n_before : LONGEST; k >= 1; k--) {
         uint32_t key;
@@ -84,7 +86,9 @@ static size_t propose(struct sk_proposer *p, const struct sk_proposal_request *r
     return n;
 }
 
-static void destroy(struct sk_proposer *p) { free(p); }
+static void destroy(struct sk_proposer *p) {
+    free(p);
+}
 
 static const struct sk_proposer_ops cache_ops = {SK_CACHE, propose, NULL, destroy};
 

@@ -1,5 +1,6 @@
-/* The prediction proposer: the output is expected to be a given text, more or less (OpenAI's predicted outputs). It walks along the
- * text as long as the output agrees; after a mismatch it looks for the output's last tokens further on in the text, nearest first, then before. */
+/* The prediction proposer: the output is expected to be a given text, more or less (OpenAI's predicted outputs). It
+ * walks along the text as long as the output agrees; after a mismatch it looks for the output's last tokens further on
+ * in the text, nearest first, then before. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +13,9 @@ struct prediction {
     struct sk_proposer proposer; /* must be first */
     int32_t *tokens;
     size_t n, n_prompt;
-    size_t at;     /* next token of the text */
-    size_t seen;   /* context tokens that were compared with it */
-    size_t run;    /* tokens that agreed since the last mismatch */
+    size_t at;   /* next token of the text */
+    size_t seen; /* context tokens that were compared with it */
+    size_t run;  /* tokens that agreed since the last mismatch */
     bool aligned;
 };
 
@@ -49,7 +50,7 @@ static void follow(struct prediction *p, const int32_t *tokens, size_t n) {
 
 static uint8_t evidence_of(size_t run) {
     uint8_t class = 0;
-    while (class < 7 && (size_t)1 << class <= run) class++;
+    while (class < 7 && (size_t)1 << class <= run) class ++;
     return class;
 }
 
@@ -58,7 +59,8 @@ static size_t propose(struct sk_proposer *proposer, const struct sk_proposal_req
     size_t n = 0;
     follow(p, r->tokens, r->n_committed);
     if (!p->aligned || r->n != r->n_committed) return 0;
-    for (; n < r->limit && p->at + n < p->n; n++) out[n] = (struct sk_draft){p->tokens[p->at + n], SK_PREDICTION, evidence_of(p->run + n)};
+    for (; n < r->limit && p->at + n < p->n; n++)
+        out[n] = (struct sk_draft){p->tokens[p->at + n], SK_PREDICTION, evidence_of(p->run + n)};
     return n;
 }
 

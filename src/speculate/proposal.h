@@ -8,11 +8,21 @@
 
 enum { SK_MAX_PROPOSAL = 256, SK_MAX_WINDOW = 64 };
 
-enum sk_proposer_kind { SK_MTP, SK_PREDICTION, SK_PLUGIN, SK_DRAFT, SK_SUFFIX, SK_CACHE, SK_N_PROPOSERS, SK_NO_PROPOSER = SK_N_PROPOSERS };
+enum sk_proposer_kind {
+    SK_MTP,
+    SK_PREDICTION,
+    SK_PLUGIN,
+    SK_DRAFT,
+    SK_SUFFIX,
+    SK_CACHE,
+    SK_N_PROPOSERS,
+    SK_NO_PROPOSER = SK_N_PROPOSERS
+};
 /* "mtp", "prediction", "plugin", "draft", "suffix", "cache"; "none" */
 const char *sk_proposer_name(enum sk_proposer_kind kind);
 
-/* How much there is to say for a draft: small classes whose acceptance is learnt (width.h). A proposer numbers its own. */
+/* How much there is to say for a draft: small classes whose acceptance is learnt (width.h). A proposer numbers its own.
+ */
 enum { SK_EVIDENCE_CLASSES = 16 };
 
 struct sk_draft {
@@ -21,8 +31,8 @@ struct sk_draft {
     uint8_t evidence; /* < SK_EVIDENCE_CLASSES */
 };
 
-/* What is to be continued: tokens[0 .. n), the last of them the current token or, for a tail, the last draft before it. Only the first
- * n_committed are true; an index must not learn from the rest. */
+/* What is to be continued: tokens[0 .. n), the last of them the current token or, for a tail, the last draft before it.
+ * Only the first n_committed are true; an index must not learn from the rest. */
 struct sk_proposal_request {
     const int32_t *tokens;
     size_t n_committed, n;
@@ -53,7 +63,8 @@ struct sk_proposer {
 };
 struct sk_proposer_ops {
     enum sk_proposer_kind kind;
-    /* Writes at most r->limit drafts and gives their number; 0 for nothing to say, SK_PROPOSE_FAILED if it could not do its work. */
+    /* Writes at most r->limit drafts and gives their number; 0 for nothing to say, SK_PROPOSE_FAILED if it could not do
+     * its work. */
     size_t (*propose)(struct sk_proposer *p, const struct sk_proposal_request *r, struct sk_draft *out);
     void (*observe)(struct sk_proposer *p, const struct sk_receipt *r); /* may be NULL */
     void (*destroy)(struct sk_proposer *p);
@@ -63,10 +74,12 @@ struct sk_proposer_ops {
 struct sk_proposer *sk_suffix_proposer_create(void); /* NULL when memory is short */
 /* Counts of what followed the last one to four tokens. */
 struct sk_proposer *sk_cache_proposer_create(void);
-/* A text expected as output (copied), which is picked up again after a mismatch. The output starts at position n_prompt. */
+/* A text expected as output (copied), which is picked up again after a mismatch. The output starts at position
+ * n_prompt. */
 struct sk_proposer *sk_prediction_proposer_create(const int32_t *tokens, size_t n, size_t n_prompt);
-/* Knows the whole sequence (prompt and output, copied) and proposes its tokens, each true with probability `accuracy`. Counts as
- * a plugin. For measurements and tests. */
-struct sk_proposer *sk_replay_proposer_create(const int32_t *tokens, size_t n, size_t n_vocab, double accuracy, uint64_t seed);
+/* Knows the whole sequence (prompt and output, copied) and proposes its tokens, each true with probability `accuracy`.
+ * Counts as a plugin. For measurements and tests. */
+struct sk_proposer *sk_replay_proposer_create(const int32_t *tokens, size_t n, size_t n_vocab, double accuracy,
+                                              uint64_t seed);
 
 #endif

@@ -25,7 +25,8 @@ static size_t propose(struct sk_proposer *p, const struct sk_proposal_request *r
     size_t n = 0;
     for (; n < request->limit && request->n + n < r->n; n++) {
         int32_t token = r->tokens[request->n + n];
-        if ((double)(next_random(r) >> 11) * 0x1p-53 >= r->accuracy) token = (int32_t)((size_t)(token + 1) % r->n_vocab);
+        if ((double)(next_random(r) >> 11) * 0x1p-53 >= r->accuracy)
+            token = (int32_t)((size_t)(token + 1) % r->n_vocab);
         out[n] = (struct sk_draft){token, SK_PLUGIN, 0};
     }
     return n;
@@ -38,7 +39,8 @@ static void destroy(struct sk_proposer *p) {
 
 static const struct sk_proposer_ops replay_ops = {SK_PLUGIN, propose, NULL, destroy};
 
-struct sk_proposer *sk_replay_proposer_create(const int32_t *tokens, size_t n, size_t n_vocab, double accuracy, uint64_t seed) {
+struct sk_proposer *sk_replay_proposer_create(const int32_t *tokens, size_t n, size_t n_vocab, double accuracy,
+                                              uint64_t seed) {
     struct replay *r = sk_calloc(1, sizeof *r);
     if (r) r->tokens = sk_calloc(n ? n : 1, sizeof *tokens);
     if (!r || !r->tokens) {

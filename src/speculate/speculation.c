@@ -18,14 +18,15 @@ struct sk_speculation {
     struct sk_proposer *proposers[MAX_PROPOSERS];
     size_t n_proposers;
     unsigned strikes[SK_N_PROPOSERS];
-    struct sk_draft buffer[SK_MAX_PROPOSAL]; /* what is proposed next, its first n_window drafts being in the current window */
+    struct sk_draft
+        buffer[SK_MAX_PROPOSAL]; /* what is proposed next, its first n_window drafts being in the current window */
     size_t n_buffer, n_window;
     struct sk_draft mtp[SK_MAX_PROPOSAL];
     size_t n_mtp;
     enum sk_draft_origin mtp_origin;
-    size_t last_width;      /* of the window before */
-    size_t since_plain;     /* windows with drafts since the last without */
-    size_t cooldown; /* tokens left without MTP */
+    size_t last_width;  /* of the window before */
+    size_t since_plain; /* windows with drafts since the last without */
+    size_t cooldown;    /* tokens left without MTP */
     struct tail_control tail;
     bool has_tail; /* the buffered proposal came from MTP and has, or had, an n-gram tail */
     struct sk_adaptive_width adaptive;
@@ -62,7 +63,8 @@ struct sk_speculation_options sk_speculation_defaults(void) {
                                            .tail_pause = 2};
 }
 
-struct sk_speculation *sk_speculation_create(const struct sk_speculation_options *o, size_t n_vocab, const struct sk_acceptance *start) {
+struct sk_speculation *sk_speculation_create(const struct sk_speculation_options *o, size_t n_vocab,
+                                             const struct sk_acceptance *start) {
     struct sk_speculation *s = sk_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->o = *o;
@@ -90,21 +92,30 @@ void sk_speculation_free(struct sk_speculation *s) {
     free(s);
 }
 
-const struct sk_speculation_stats *sk_speculation_stats(const struct sk_speculation *s) { return &s->stats; }
-const struct sk_acceptance *sk_speculation_acceptance(const struct sk_speculation *s) { return &s->acceptance; }
-size_t sk_speculation_buffered(const struct sk_speculation *s) { return s->n_buffer - s->n_window; }
+const struct sk_speculation_stats *sk_speculation_stats(const struct sk_speculation *s) {
+    return &s->stats;
+}
+const struct sk_acceptance *sk_speculation_acceptance(const struct sk_speculation *s) {
+    return &s->acceptance;
+}
+size_t sk_speculation_buffered(const struct sk_speculation *s) {
+    return s->n_buffer - s->n_window;
+}
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
 void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *drafts, size_t n) {
     s->n_mtp = n < SK_MAX_PROPOSAL ? n : SK_MAX_PROPOSAL;
     if (s->n_mtp) memcpy(s->mtp, drafts, s->n_mtp * sizeof *drafts);
-    s->mtp_origin = s->stats.windows <= 1 ? SK_INITIAL_SERIAL : s->last_width == 0 ? SK_SERIAL_AFTER_GAP : SK_VERIFY_NEXT;
+    s->mtp_origin = s->stats.windows <= 1 ? SK_INITIAL_SERIAL
+                    : s->last_width == 0  ? SK_SERIAL_AFTER_GAP
+                                          : SK_VERIFY_NEXT;
     s->stats.mtp_offered[s->mtp_origin] += n > 0;
 }
 
 size_t sk_speculation_mtp_wanted(const struct sk_speculation *s) {
-    const bool may = (s->o.proposers & (1u << SK_MTP)) && !s->stats.by[SK_MTP].off && s->cooldown == 0 && sk_speculation_buffered(s) == 0;
+    const bool may = (s->o.proposers & (1u << SK_MTP)) && !s->stats.by[SK_MTP].off && s->cooldown == 0 &&
+                     sk_speculation_buffered(s) == 0;
     return may ? s->o.mtp_max : 0;
 }
 
@@ -114,7 +125,8 @@ static void strike(struct sk_speculation *s, enum sk_proposer_kind kind) {
 }
 
 /* Drafts up to the first that is no token (R9). */
-static size_t cut_at_invalid(struct sk_speculation *s, enum sk_proposer_kind kind, const struct sk_draft *drafts, size_t n) {
+static size_t cut_at_invalid(struct sk_speculation *s, enum sk_proposer_kind kind, const struct sk_draft *drafts,
+                             size_t n) {
     size_t good = 0;
     while (good < n && drafts[good].token >= 0 && (size_t)drafts[good].token < s->n_vocab) good++;
     if (good == n) {
@@ -126,7 +138,8 @@ static size_t cut_at_invalid(struct sk_speculation *s, enum sk_proposer_kind kin
     return good;
 }
 
-static size_t ask(struct sk_speculation *s, struct sk_proposer *p, const struct sk_next *next, struct sk_proposal_request *r, struct sk_draft *out) {
+static size_t ask(struct sk_speculation *s, struct sk_proposer *p, const struct sk_next *next,
+                  struct sk_proposal_request *r, struct sk_draft *out) {
     const enum sk_proposer_kind kind = p->ops->kind;
     if (s->stats.by[kind].off || r->limit == 0) return 0;
     const double start = next->now ? next->now(next->ctx) : 0.0;
@@ -154,7 +167,9 @@ static double expected_tokens(const struct sk_speculation *s, const struct sk_dr
     return sum;
 }
 
-static bool is_costly(enum sk_proposer_kind kind) { return kind == SK_DRAFT || kind == SK_PLUGIN; }
+static bool is_costly(enum sk_proposer_kind kind) {
+    return kind == SK_DRAFT || kind == SK_PLUGIN;
+}
 
 static size_t fill_mtp(struct sk_speculation *s, size_t limit) {
     size_t n = s->n_mtp < s->o.mtp_max ? s->n_mtp : s->o.mtp_max;
@@ -244,7 +259,8 @@ size_t sk_speculation_next(struct sk_speculation *s, const struct sk_next *next,
     if (s->n_buffer == 0 && next->limit) fill_buffer(s, next);
     s->n_window = choose_width(s, next);
     /* What goodput leaves of an MTP chain is worth less than the next draft, made from what is then known. */
-    if (s->o.mode == SK_WIDTH_GOODPUT && s->n_window && !s->has_tail && s->buffer[0].kind == SK_MTP) s->n_buffer = s->n_window;
+    if (s->o.mode == SK_WIDTH_GOODPUT && s->n_window && !s->has_tail && s->buffer[0].kind == SK_MTP)
+        s->n_buffer = s->n_window;
     if (s->n_buffer && is_costly((enum sk_proposer_kind)s->buffer[0].kind)) {
         s->backoff = s->n_window ? 0 : (s->backoff ? (s->backoff < MAX_BACKOFF ? s->backoff * 2 : MAX_BACKOFF) : 1);
         s->skips = s->backoff;
@@ -293,7 +309,8 @@ static void count(struct sk_speculation *s, const struct sk_receipt *r) {
     for (size_t i = 0; i < r->n_proposal; i++) {
         s->stats.by[r->proposal[i].kind].proposed++;
         s->stats.by[r->proposal[i].kind].accepted += i < r->n_accepted;
-        if (i <= r->n_accepted && (i < r->n_accepted || r->disposition == SK_FIRST_MISMATCH)) sk_acceptance_observe(&s->acceptance, &r->proposal[i], i < r->n_accepted);
+        if (i <= r->n_accepted && (i < r->n_accepted || r->disposition == SK_FIRST_MISMATCH))
+            sk_acceptance_observe(&s->acceptance, &r->proposal[i], i < r->n_accepted);
     }
     if (r->disposition != SK_FIRST_MISMATCH) return;
     s->stats.rejections++;

@@ -1,5 +1,5 @@
-/* Speculation of one generation: which proposer is asked, what is buffered, how wide the next window is, and what is learnt from each
- * verdict. Pure logic: no clock, no I/O, no model. */
+/* Speculation of one generation: which proposer is asked, what is buffered, how wide the next window is, and what is
+ * learnt from each verdict. Pure logic: no clock, no I/O, no model. */
 #ifndef SK_SPECULATE_SPECULATION_H
 #define SK_SPECULATE_SPECULATION_H
 
@@ -19,10 +19,12 @@ struct sk_speculation_options {
     size_t tail_start, tail_max; /* limit of an n-gram tail after MTP drafts */
     size_t tail_pause;           /* proposals without a tail after one was rejected */
 };
-/* Nothing but n-grams and what the model brings; goodput width up to 31; 4 MTP drafts; no cooldown; tails from 2 to 16, pause 2. */
+/* Nothing but n-grams and what the model brings; goodput width up to 31; 4 MTP drafts; no cooldown; tails from 2 to 16,
+ * pause 2. */
 struct sk_speculation_options sk_speculation_defaults(void);
 
-/* Where a draft of the model's own head came from: with the first token; after a plain step; together with a window's predictions. */
+/* Where a draft of the model's own head came from: with the first token; after a plain step; together with a window's
+ * predictions. */
 enum sk_draft_origin { SK_INITIAL_SERIAL, SK_SERIAL_AFTER_GAP, SK_VERIFY_NEXT, SK_N_DRAFT_ORIGINS };
 const char *sk_draft_origin_name(enum sk_draft_origin o); /* "initial_serial", … */
 
@@ -31,7 +33,7 @@ struct sk_speculation_stats {
         uint64_t attempts, hits; /* asked, and had something to say */
         uint64_t proposed, accepted;
         uint64_t invalid, failures; /* proposals with a token that does not exist; calls that failed or took too long */
-        bool off;         /* switched off for this generation */
+        bool off;                   /* switched off for this generation */
         double seconds;
     } by[SK_N_PROPOSERS];
     uint64_t windows, width_histogram[SK_MAX_WINDOW]; /* of drafts */
@@ -46,7 +48,8 @@ struct sk_speculation_stats {
 
 struct sk_speculation;
 /* NULL when memory is short; `start` is what earlier generations taught, or NULL. */
-struct sk_speculation *sk_speculation_create(const struct sk_speculation_options *o, size_t n_vocab, const struct sk_acceptance *start);
+struct sk_speculation *sk_speculation_create(const struct sk_speculation_options *o, size_t n_vocab,
+                                             const struct sk_acceptance *start);
 /* Takes the proposer over. Those added first are preferred among equals. */
 void sk_speculation_add(struct sk_speculation *s, struct sk_proposer *p);
 void sk_speculation_free(struct sk_speculation *s);

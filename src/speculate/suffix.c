@@ -1,9 +1,10 @@
-/* The suffix proposer: hash chains over seeds of 8 and of 3 tokens, as LZ77 compressors keep them. The seed of 8 finds the
- * few long matches at once; only where it finds none are the many short ones looked at. Candidates come most recent first, at most 64;
- * the longest common suffix (up to 64 tokens) wins, ties go to the most recent. (Compare SuffixDecoding, arXiv 2411.04975.)
+/* The suffix proposer: hash chains over seeds of 8 and of 3 tokens, as LZ77 compressors keep them. The seed of 8 finds
+ * the few long matches at once; only where it finds none are the many short ones looked at. Candidates come most recent
+ * first, at most 64; the longest common suffix (up to 64 tokens) wins, ties go to the most recent. (Compare
+ * SuffixDecoding, arXiv 2411.04975.)
  *
- * Per token: two insertions. Per proposal: at most 64 comparisons of at most 64 tokens for each seed. Per token of context: 8 bytes
- * of links and at most 16 of tables. */
+ * Per token: two insertions. Per proposal: at most 64 comparisons of at most 64 tokens for each seed. Per token of
+ * context: 8 bytes of links and at most 16 of tables. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -81,12 +82,14 @@ static struct match find(const struct suffix *s, const struct sk_proposal_reques
     struct match best = {0};
     if (!c->heads || r->n < seed_lengths[k]) return best;
     uint32_t place = c->heads[hash_seed(r->tokens + r->n, seed_lengths[k]) & (c->n_heads - 1)];
-    for (size_t looked = 0; place != NOWHERE && looked < MAX_CANDIDATES && best.length < MAX_MATCH; place = c->links[place], looked++) {
+    for (size_t looked = 0; place != NOWHERE && looked < MAX_CANDIDATES && best.length < MAX_MATCH;
+         place = c->links[place], looked++) {
         if (place >= r->n_committed) continue; /* nothing true follows it yet */
         const size_t length = common_suffix(r->tokens, place, r->tokens, r->n);
         if (length < seed_lengths[k]) continue; /* another seed with the same hash */
         if (best.length && r->tokens[place] != r->tokens[best.place]) best.unanimous = false;
-        if (length > best.length) best = (struct match){place, length, best.length == 0 || r->tokens[place] == r->tokens[best.place]};
+        if (length > best.length)
+            best = (struct match){place, length, best.length == 0 || r->tokens[place] == r->tokens[best.place]};
     }
     return best;
 }
@@ -95,7 +98,7 @@ static struct match find(const struct suffix *s, const struct sk_proposal_reques
 static uint8_t evidence_of(size_t length, bool unanimous) {
     static const uint8_t bounds[] = {3, 4, 6, 8, 12, 20, 40};
     uint8_t class = 0;
-    while (class < 7 && length > bounds[class]) class++;
+    while (class < 7 && length > bounds[class]) class ++;
     return (uint8_t)(class + (unanimous ? 8 : 0));
 }
 
@@ -110,7 +113,8 @@ static size_t propose(struct sk_proposer *p, const struct sk_proposal_request *r
     for (; n < r->limit && m.place + n < r->n_committed; n++)
         out[n] = (struct sk_draft){r->tokens[m.place + n], SK_SUFFIX, evidence_of(m.length + n, m.unanimous || n > 0)};
     /* A match that runs up to the context's own end repeats itself: what it proposed so far goes on. */
-    for (const size_t period = n; n && n < r->limit; n++) out[n] = (struct sk_draft){out[n - period].token, SK_SUFFIX, out[n - 1].evidence};
+    for (const size_t period = n; n && n < r->limit; n++)
+        out[n] = (struct sk_draft){out[n - period].token, SK_SUFFIX, out[n - 1].evidence};
     return n;
 }
 

@@ -15,10 +15,11 @@ struct sk_verdict {
     bool ended;      /* the last committed token ends the generation, or the budget is used up */
 };
 
-/* Window [current, proposals[0..k)]; predicted[i] is what the target gives after row i. `budget` >= 1 tokens may still be
- * produced. Predictions may end once the verdict is decided; ending before that is an error. */
+/* Window [current, proposals[0..k)]; predicted[i] is what the target gives after row i. `budget` >= 1 tokens may still
+ * be produced. Predictions may end once the verdict is decided; ending before that is an error. */
 sk_status sk_verdict(const int32_t *proposals, size_t k, const int32_t *predicted, size_t n_predicted, size_t budget,
-                     bool (*ends_generation)(const void *ctx, int32_t token), const void *ctx, struct sk_verdict *out, struct sk_error *err);
+                     bool (*ends_generation)(const void *ctx, int32_t token), const void *ctx, struct sk_verdict *out,
+                     struct sk_error *err);
 
 /* Most proposals a window may carry so that accepting all of them and the boundary token stays within the budget, the
  * context and the window limit (R2). `position` is the current token's. */

@@ -15,11 +15,13 @@ static void interpolate(struct sk_cost_model *c) {
     for (size_t n = 1; n <= SK_MAX_WINDOW; n++) {
         if (!c->measured[n]) continue;
         for (size_t i = before + 1; i < n && before; i++)
-            c->shape[i] = c->shape[before] + (c->shape[n] - c->shape[before]) * (double)(i - before) / (double)(n - before);
+            c->shape[i] =
+                c->shape[before] + (c->shape[n] - c->shape[before]) * (double)(i - before) / (double)(n - before);
         for (size_t i = 1; i < n && !before; i++) c->shape[i] = c->shape[n] / (1.0 + FURTHER_ROW * (double)(n - i));
         before = n;
     }
-    const double slope = before > 1 ? (c->shape[before] - c->shape[1]) / (double)(before - 1) : FURTHER_ROW * c->shape[before ? before : 1];
+    const double slope = before > 1 ? (c->shape[before] - c->shape[1]) / (double)(before - 1)
+                                    : FURTHER_ROW * c->shape[before ? before : 1];
     for (size_t n = before + 1; n <= SK_MAX_WINDOW; n++) c->shape[n] = c->shape[n - 1] + slope;
 }
 
@@ -68,7 +70,8 @@ static double prior_of(const struct sk_draft *d) {
 
 double sk_acceptance_of(const struct sk_acceptance *a, const struct sk_draft *d) {
     if (d->kind >= SK_N_PROPOSERS || d->evidence >= SK_EVIDENCE_CLASSES) return 0.0;
-    return ((double)a->accepted[d->kind][d->evidence] + PRIOR_WEIGHT * prior_of(d)) / ((double)a->total[d->kind][d->evidence] + PRIOR_WEIGHT);
+    return ((double)a->accepted[d->kind][d->evidence] + PRIOR_WEIGHT * prior_of(d)) /
+           ((double)a->total[d->kind][d->evidence] + PRIOR_WEIGHT);
 }
 
 void sk_acceptance_observe(struct sk_acceptance *a, const struct sk_draft *d, bool accepted) {
@@ -83,8 +86,8 @@ void sk_acceptance_observe(struct sk_acceptance *a, const struct sk_draft *d, bo
 /* A wider window must promise this much more than the narrower one: beliefs are noisy and the narrow one is safe. */
 static const double MARGIN = 1.02;
 
-size_t sk_goodput_width(const struct sk_acceptance *a, const struct sk_cost_model *c, const struct sk_draft *drafts, size_t n, size_t other_rows,
-                        double other_tokens) {
+size_t sk_goodput_width(const struct sk_acceptance *a, const struct sk_cost_model *c, const struct sk_draft *drafts,
+                        size_t n, size_t other_rows, double other_tokens) {
     double reach = 1.0, tokens = other_tokens + 1.0;
     double best = tokens / sk_cost_of(c, other_rows + 1);
     size_t width = 0;

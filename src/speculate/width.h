@@ -1,5 +1,5 @@
-/* How wide a window should be: the learnt acceptance of drafts, the learnt cost of passes, and the width that gives most tokens per
- * second. Pure arithmetic over what it is told. */
+/* How wide a window should be: the learnt acceptance of drafts, the learnt cost of passes, and the width that gives
+ * most tokens per second. Pure arithmetic over what it is told. */
 #ifndef SK_SPECULATE_WIDTH_H
 #define SK_SPECULATE_WIDTH_H
 
@@ -7,8 +7,8 @@
 
 /* ---- what a pass of n rows costs ----------------------------------------------------------------------- */
 
-/* seconds(n) = scale * shape[n]. The scale follows everything that makes all passes slower (a longer context, a busy machine), so that
- * the cost of widths that are not used now stays comparable. */
+/* seconds(n) = scale * shape[n]. The scale follows everything that makes all passes slower (a longer context, a busy
+ * machine), so that the cost of widths that are not used now stays comparable. */
 struct sk_cost_model {
     double shape[SK_MAX_WINDOW + 1]; /* [rows]; 0 is unused */
     bool measured[SK_MAX_WINDOW + 1];
@@ -32,10 +32,10 @@ void sk_acceptance_observe(struct sk_acceptance *a, const struct sk_draft *d, bo
 
 /* ---- the choice ---------------------------------------------------------------------------------------- */
 
-/* Drafts to verify, at most n, so that expected tokens per second of a batch are greatest: this window beside `other_rows` rows of
- * others, which give `other_tokens`. 0 is a legal answer. */
-size_t sk_goodput_width(const struct sk_acceptance *a, const struct sk_cost_model *c, const struct sk_draft *drafts, size_t n, size_t other_rows,
-                        double other_tokens);
+/* Drafts to verify, at most n, so that expected tokens per second of a batch are greatest: this window beside
+ * `other_rows` rows of others, which give `other_tokens`. 0 is a legal answer. */
+size_t sk_goodput_width(const struct sk_acceptance *a, const struct sk_cost_model *c, const struct sk_draft *drafts,
+                        size_t n, size_t other_rows, double other_tokens);
 
 /* Starts at min(2, max); one more after a full accept, one less after anything else. */
 struct sk_adaptive_width {

@@ -40,7 +40,8 @@ static bool add_symbols(const struct sk_tokenizer *t, struct sk_str word, struct
     return true;
 }
 
-static bool push_symbols(const struct sk_tokenizer *t, struct sk_str word, const struct merging *m, struct sk_tokens *out) {
+static bool push_symbols(const struct sk_tokenizer *t, struct sk_str word, const struct merging *m,
+                         struct sk_tokens *out) {
     for (uint32_t i = 0; i != UINT32_MAX; i = m->symbols[i].next) {
         const struct symbol *s = &m->symbols[i];
         if (s->id >= 0) {
@@ -57,8 +58,8 @@ static bool push_symbols(const struct sk_tokenizer *t, struct sk_str word, const
     return true;
 }
 
-static sk_status tokenize_word(const struct sk_tokenizer *t, struct sk_str word, struct merging *m, struct sk_buf *scratch, struct sk_tokens *out,
-                               struct sk_error *err) {
+static sk_status tokenize_word(const struct sk_tokenizer *t, struct sk_str word, struct merging *m,
+                               struct sk_buf *scratch, struct sk_tokens *out, struct sk_error *err) {
     const int32_t whole = whole_word(t, word, scratch);
     if (whole >= 0) return sk_tokens_push(out, whole) ? SK_OK : sk_fail_memory(err, 4, "tokens");
     sk_merging_clear(m);
@@ -68,7 +69,8 @@ static sk_status tokenize_word(const struct sk_tokenizer *t, struct sk_str word,
     return push_symbols(t, word, m, out) ? SK_OK : sk_fail_memory(err, out->cap * 4, "tokens");
 }
 
-sk_status sk_bpe_tokenize(const struct sk_tokenizer *t, struct sk_str text, struct sk_tokens *out, struct sk_error *err) {
+sk_status sk_bpe_tokenize(const struct sk_tokenizer *t, struct sk_str text, struct sk_tokens *out,
+                          struct sk_error *err) {
     struct sk_buf marked = {0}, scratch = {0};
     struct merging m = {0};
     size_t *ends = NULL, n_words = 0;

@@ -4,10 +4,13 @@
 
 #include "base/memory.h"
 
-void sk_merging_clear(struct merging *m) { m->n_symbols = m->n_heap = 0; }
+void sk_merging_clear(struct merging *m) {
+    m->n_symbols = m->n_heap = 0;
+}
 
 bool sk_merging_add(struct merging *m, size_t start, size_t n, int32_t id) {
-    if (m->n_symbols >= UINT32_MAX - 1 || !sk_grow(&m->symbols, &m->cap_symbols, m->n_symbols + 1, sizeof *m->symbols)) return false;
+    if (m->n_symbols >= UINT32_MAX - 1 || !sk_grow(&m->symbols, &m->cap_symbols, m->n_symbols + 1, sizeof *m->symbols))
+        return false;
     const uint32_t i = (uint32_t)m->n_symbols++;
     m->symbols[i] = (struct symbol){start, n, id, i ? i - 1 : UINT32_MAX, UINT32_MAX};
     if (i) m->symbols[i - 1].next = i;
@@ -54,8 +57,7 @@ sk_status sk_merging_run(struct merging *m, sk_pair_fn *pair, const void *ctx, s
         /* Stale if either part was merged since: then their bytes no longer add up, or the left one is gone. */
         if (a->n == 0 || a->next == UINT32_MAX || a->n + m->symbols[a->next].n != c.n) continue;
         struct candidate now = {0};
-        if (!pair(ctx, a, &m->symbols[a->next], &now) || now.result != c.result || now.order != c.order)
-            continue;
+        if (!pair(ctx, a, &m->symbols[a->next], &now) || now.result != c.result || now.order != c.order) continue;
         struct symbol *b = &m->symbols[a->next];
         a->n += b->n;
         a->id = c.result;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct symbol {
-    size_t start, n;    /* its bytes in the text; n == 0 once it was merged into its left neighbour */
-    int32_t id;         /* token, or SK_NO_TOKEN */
+    size_t start, n;         /* its bytes in the text; n == 0 once it was merged into its left neighbour */
+    int32_t id;              /* token, or SK_NO_TOKEN */
     uint32_t previous, next; /* UINT32_MAX at the ends */
 };
 

@@ -28,7 +28,8 @@ static bool push_symbol(const struct spm_text *s, const struct symbol *symbol, s
     return true;
 }
 
-sk_status sk_spm_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool at_start, struct sk_tokens *out, struct sk_error *err) {
+sk_status sk_spm_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool at_start, struct sk_tokens *out,
+                          struct sk_error *err) {
     struct sk_buf marked = {0};
     struct merging m = {0};
     if (at_start && t->add_space_prefix) sk_buf_puts(&marked, "\xE2\x96\x81");
@@ -42,7 +43,8 @@ sk_status sk_spm_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool
     sk_status st = marked.failed ? sk_fail_memory(err, text.n * 3, "a text") : SK_OK;
     for (size_t i = 0, len; i < s.text.n && !st; i += len) {
         if (sk_utf8_decode(s.text.p + i, s.text.n - i, &len) < 0) len = 1;
-        if (!sk_merging_add(&m, i, len, sk_find_token(t, (struct sk_str){s.text.p + i, len}))) st = sk_fail_memory(err, text.n * sizeof(struct symbol), "a text");
+        if (!sk_merging_add(&m, i, len, sk_find_token(t, (struct sk_str){s.text.p + i, len})))
+            st = sk_fail_memory(err, text.n * sizeof(struct symbol), "a text");
     }
     if (!st) st = sk_merging_run(&m, pair_by_score, &s, err);
     for (uint32_t i = 0; !st && m.n_symbols && i != UINT32_MAX; i = m.symbols[i].next)

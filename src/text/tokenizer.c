@@ -31,7 +31,8 @@ static bool index_create(struct hash_index *h, size_t n, struct sk_arena *arena)
 
 static uint32_t *text_slot(const struct sk_tokenizer *t, struct sk_str text) {
     size_t i = XXH3_64bits(text.p, text.n) & t->by_text.mask;
-    while (t->by_text.slots[i] != UINT32_MAX && !sk_str_eq(t->tokens[t->by_text.slots[i]].text, text)) i = (i + 1) & t->by_text.mask;
+    while (t->by_text.slots[i] != UINT32_MAX && !sk_str_eq(t->tokens[t->by_text.slots[i]].text, text))
+        i = (i + 1) & t->by_text.mask;
     return &t->by_text.slots[i];
 }
 
@@ -56,7 +57,9 @@ size_t sk_find_merge(const struct sk_tokenizer *t, int32_t left, int32_t right) 
 }
 
 /* GPT-2 writes printable bytes as themselves and the other 68 as U+0100, U+0101, … in order. */
-static bool is_printable(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
+static bool is_printable(uint32_t c) {
+    return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
+}
 
 uint32_t sk_byte_to_alphabet(uint8_t byte) {
     if (is_printable(byte)) return byte;
@@ -151,13 +154,16 @@ static sk_status read_tokens(struct sk_tokenizer *t, const struct sk_gguf *g, st
     const struct sk_gguf_value *scores = array_of(g, "tokenizer.ggml.scores", SK_GGUF_F32);
     const struct sk_gguf_value *types = array_of(g, "tokenizer.ggml.token_type", SK_GGUF_I32);
     if (!types) types = array_of(g, "tokenizer.ggml.token_type", SK_GGUF_U32);
-    if (!texts || texts->count == 0 || texts->count > INT32_MAX) return sk_fail(err, SK_EFORMAT, "the file has no vocabulary (tokenizer.ggml.tokens)");
+    if (!texts || texts->count == 0 || texts->count > INT32_MAX)
+        return sk_fail(err, SK_EFORMAT, "the file has no vocabulary (tokenizer.ggml.tokens)");
     if ((scores && scores->count < texts->count) || (types && types->count < texts->count))
         return sk_fail(err, SK_EFORMAT, "tokenizer.ggml.scores or token_type has fewer entries than there are tokens");
-    if (t->model == MODEL_SPM && !scores) return sk_fail(err, SK_EFORMAT, "tokenizer.ggml.scores is missing: a 'llama' tokenizer needs it");
+    if (t->model == MODEL_SPM && !scores)
+        return sk_fail(err, SK_EFORMAT, "tokenizer.ggml.scores is missing: a 'llama' tokenizer needs it");
     t->n_tokens = (size_t)texts->count;
     t->tokens = sk_arena_array(&t->arena, t->n_tokens, sizeof *t->tokens);
-    if (!t->tokens || !index_create(&t->by_text, t->n_tokens, &t->arena)) return sk_fail_memory(err, t->n_tokens * sizeof *t->tokens, "the vocabulary");
+    if (!t->tokens || !index_create(&t->by_text, t->n_tokens, &t->arena))
+        return sk_fail_memory(err, t->n_tokens * sizeof *t->tokens, "the vocabulary");
     size_t at = 0;
     for (size_t i = 0; i < t->n_tokens; i++) {
         struct token *token = &t->tokens[i];
@@ -180,18 +186,21 @@ static sk_status read_merges(struct sk_tokenizer *t, const struct sk_gguf *g, st
     if (!merges) return sk_fail(err, SK_EFORMAT, "tokenizer.ggml.merges is missing: a BPE tokenizer needs it");
     if (merges->count >= UINT32_MAX) return sk_fail(err, SK_EFORMAT, "tokenizer.ggml.merges is too long");
     t->merges = sk_arena_array(&t->arena, (size_t)merges->count, sizeof *t->merges);
-    if (!t->merges || !index_create(&t->by_pair, (size_t)merges->count, &t->arena)) return sk_fail_memory(err, merges->count * sizeof *t->merges, "BPE merges");
+    if (!t->merges || !index_create(&t->by_pair, (size_t)merges->count, &t->arena))
+        return sk_fail_memory(err, merges->count * sizeof *t->merges, "BPE merges");
     size_t at = 0;
     struct sk_buf joined = {0};
     for (uint64_t i = 0; i < merges->count; i++) {
         const struct sk_str line = sk_gguf_array_next_string(merges, &at);
-        const size_t space = sk_str_find(line, sk_str_of(" "), line.n ? 1 : 0); /* a part may itself start with a space */
+        const size_t space =
+            sk_str_find(line, sk_str_of(" "), line.n ? 1 : 0); /* a part may itself start with a space */
         if (space == SIZE_MAX) continue;
         const struct sk_str left = {line.p, space}, right = {line.p + space + 1, line.n - space - 1};
         joined.len = 0;
         sk_buf_str(&joined, left);
         sk_buf_str(&joined, right);
-        const struct merge m = {sk_find_token(t, left), sk_find_token(t, right), sk_find_token(t, sk_buf_view(&joined))};
+        const struct merge m = {sk_find_token(t, left), sk_find_token(t, right),
+                                sk_find_token(t, sk_buf_view(&joined))};
         if (m.left < 0 || m.right < 0 || m.result < 0) continue; /* such a merge can never happen */
         uint32_t *slot = pair_slot(t, m.left, m.right);
         if (*slot != UINT32_MAX) continue;
@@ -212,9 +221,9 @@ static sk_status read_merges(struct sk_tokenizer *t, const struct sk_gguf *g, st
 
 /* Texts that end a model's turn, whatever the family; the file's own keys name one or two of them only. */
 static const char *const end_texts[] = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>", "<EOT>", "_<EOT>",
-    "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "</s>",
-    "<｜end▁of▁sentence｜>"};
+    "<|eot_id|>",      "<|im_end|>",         "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>",
+    "<|endoftext|>",   "<|eom_id|>",         "<EOT>",   "_<EOT>",     "[EOT]",    "[EOS]",
+    "<|end_of_text|>", "<end_of_utterance>", "<eos>",   "<turn|>",    "</s>",     "<｜end▁of▁sentence｜>"};
 
 static void mark_ends(struct sk_tokenizer *t, const struct sk_gguf *g) {
     for (size_t i = 0; i < sizeof end_texts / sizeof *end_texts; i++) {
@@ -225,10 +234,12 @@ static void mark_ends(struct sk_tokenizer *t, const struct sk_gguf *g) {
     const int32_t end = sk_find_token(t, sk_str_of("<|end|>"));
     if (end >= 0 && sk_find_token(t, sk_str_of("<|return|>")) >= 0 && sk_find_token(t, sk_str_of("<|call|>")) >= 0)
         t->tokens[end].ends_generation = false;
-    static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                       "tokenizer.ggml.eom_token_id"};
     for (size_t i = 0; i < 3; i++) {
         uint32_t id;
-        if (sk_gguf_u32(g, keys[i], UINT32_MAX, &id, NULL) == SK_OK && id < t->n_tokens) t->tokens[id].ends_generation = true;
+        if (sk_gguf_u32(g, keys[i], UINT32_MAX, &id, NULL) == SK_OK && id < t->n_tokens)
+            t->tokens[id].ends_generation = true;
     }
     if (t->eos >= 0) t->tokens[t->eos].ends_generation = true;
 }
@@ -253,7 +264,8 @@ static sk_status list_specials(struct sk_tokenizer *t, struct sk_error *err) {
     return SK_OK;
 }
 
-static sk_status special_id(const struct sk_tokenizer *t, const struct sk_gguf *g, const char *key, int32_t fallback, int32_t *out, struct sk_error *err) {
+static sk_status special_id(const struct sk_tokenizer *t, const struct sk_gguf *g, const char *key, int32_t fallback,
+                            int32_t *out, struct sk_error *err) {
     uint32_t id;
     const sk_status st = sk_gguf_u32(g, key, UINT32_MAX, &id, err);
     if (st) return st;
@@ -261,7 +273,8 @@ static sk_status special_id(const struct sk_tokenizer *t, const struct sk_gguf *
     return SK_OK;
 }
 
-static sk_status read_rules(struct sk_tokenizer *t, const struct sk_gguf *g, const struct sk_pretokenizer_rules *rules, struct sk_error *err) {
+static sk_status read_rules(struct sk_tokenizer *t, const struct sk_gguf *g, const struct sk_pretokenizer_rules *rules,
+                            struct sk_error *err) {
     const bool spm = t->model == MODEL_SPM;
     sk_status st;
     if ((st = special_id(t, g, "tokenizer.ggml.bos_token_id", spm ? 1 : SK_NO_TOKEN, &t->bos, err))) return st;
@@ -277,7 +290,8 @@ static sk_status read_rules(struct sk_tokenizer *t, const struct sk_gguf *g, con
 static sk_status choose_rules(const struct sk_gguf *g, struct sk_str model, const struct sk_tokenizer_options *options,
                               const struct sk_pretokenizer_rules **out, struct sk_error *err) {
     struct sk_str name;
-    const sk_status st = sk_gguf_string(g, "tokenizer.ggml.pre", sk_str_of(sk_str_is(model, "gemma4") ? "gemma4" : "gpt-2"), &name, err);
+    const sk_status st =
+        sk_gguf_string(g, "tokenizer.ggml.pre", sk_str_of(sk_str_is(model, "gemma4") ? "gemma4" : "gpt-2"), &name, err);
     if (st) return st;
     if (name.n == 0 || sk_str_is(name, "default")) name = sk_str_of("gpt-2");
     *out = sk_pretokenizer_rules(name);
@@ -286,11 +300,14 @@ static sk_status choose_rules(const struct sk_gguf *g, struct sk_str model, cons
         *out = sk_pretokenizer_rules(sk_str_of("gpt-2"));
         return SK_OK;
     }
-    return sk_fail(err, SK_EUNSUPPORTED, "the pre-tokenizer '%.*s' is not known; --allow-unknown-pretokenizer goes on with gpt-2's, at the price of wrong tokens",
+    return sk_fail(err, SK_EUNSUPPORTED,
+                   "the pre-tokenizer '%.*s' is not known; --allow-unknown-pretokenizer goes on with gpt-2's, at the "
+                   "price of wrong tokens",
                    (int)(name.n < 64 ? name.n : 64), name.p);
 }
 
-sk_status sk_tokenizer_open(const struct sk_gguf *g, const struct sk_tokenizer_options *options, struct sk_tokenizer **out, struct sk_error *err) {
+sk_status sk_tokenizer_open(const struct sk_gguf *g, const struct sk_tokenizer_options *options,
+                            struct sk_tokenizer **out, struct sk_error *err) {
     static const struct sk_pretokenizer_rules no_rules = {0};
     const struct sk_pretokenizer_rules *rules = &no_rules;
     struct sk_str model;
@@ -299,7 +316,9 @@ sk_status sk_tokenizer_open(const struct sk_gguf *g, const struct sk_tokenizer_o
     const bool bpe = sk_str_is(model, "gpt2") || sk_str_is(model, "gemma4");
     if (model.n == 0) return sk_fail(err, SK_EFORMAT, "the file has no tokenizer (tokenizer.ggml.model)");
     if (!bpe && !sk_str_is(model, "llama"))
-        return sk_fail(err, SK_EUNSUPPORTED, "the tokenizer model '%.*s' is not supported: gpt2 (BPE) and llama (SentencePiece) are", (int)(model.n < 64 ? model.n : 64), model.p);
+        return sk_fail(err, SK_EUNSUPPORTED,
+                       "the tokenizer model '%.*s' is not supported: gpt2 (BPE) and llama (SentencePiece) are",
+                       (int)(model.n < 64 ? model.n : 64), model.p);
     if (bpe && (st = choose_rules(g, model, options, &rules, err))) return st;
     struct sk_tokenizer *t = sk_calloc(1, sizeof *t);
     if (!t) return sk_fail_memory(err, sizeof *t, "a tokenizer");
@@ -308,7 +327,8 @@ sk_status sk_tokenizer_open(const struct sk_gguf *g, const struct sk_tokenizer_o
     t->ignore_merges = rules->ignore_merges;
     memset(t->byte_tokens, 0xff, sizeof t->byte_tokens);
     if ((st = read_tokens(t, g, err)) || (st = read_rules(t, g, rules, err))) goto fail;
-    if (bpe && ((st = read_merges(t, g, err)) || (st = sk_pretokenizer_create(rules, &t->pretokenizer, err)))) goto fail;
+    if (bpe && ((st = read_merges(t, g, err)) || (st = sk_pretokenizer_create(rules, &t->pretokenizer, err))))
+        goto fail;
     mark_ends(t, g);
     if ((st = list_specials(t, err))) goto fail;
     *out = t;
@@ -338,18 +358,21 @@ static int32_t special_at(const struct sk_tokenizer *t, struct sk_str text, size
         const int32_t id = sk_find_token(t, (struct sk_str){text.p + at, n});
         if (id < 0) continue;
         const uint8_t type = t->tokens[id].type;
-        if (type == TOKEN_USER_DEFINED || (parse_special && (type == TOKEN_CONTROL || type == TOKEN_UNKNOWN))) return id;
+        if (type == TOKEN_USER_DEFINED || (parse_special && (type == TOKEN_CONTROL || type == TOKEN_UNKNOWN)))
+            return id;
     }
     return SK_NO_TOKEN;
 }
 
-static sk_status tokenize_plain(const struct sk_tokenizer *t, struct sk_str text, bool after_special, struct sk_tokens *out, struct sk_error *err) {
+static sk_status tokenize_plain(const struct sk_tokenizer *t, struct sk_str text, bool after_special,
+                                struct sk_tokens *out, struct sk_error *err) {
     if (text.n == 0) return SK_OK;
-    return t->model == MODEL_BPE ? sk_bpe_tokenize(t, text, out, err) : sk_spm_tokenize(t, text, after_special, out, err);
+    return t->model == MODEL_BPE ? sk_bpe_tokenize(t, text, out, err)
+                                 : sk_spm_tokenize(t, text, after_special, out, err);
 }
 
-sk_status sk_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool add_special, bool parse_special, struct sk_tokens *out,
-                      struct sk_error *err) {
+sk_status sk_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool add_special, bool parse_special,
+                      struct sk_tokens *out, struct sk_error *err) {
     sk_status st;
     if (add_special && t->add_bos && t->bos >= 0 && !sk_tokens_push(out, t->bos)) goto memory;
     size_t start = 0;
@@ -374,7 +397,9 @@ memory:
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
-static bool is_token(const struct sk_tokenizer *t, int32_t id) { return id >= 0 && (size_t)id < t->n_tokens; }
+static bool is_token(const struct sk_tokenizer *t, int32_t id) {
+    return id >= 0 && (size_t)id < t->n_tokens;
+}
 
 struct sk_str sk_token_bytes(const struct sk_tokenizer *t, int32_t id, bool with_special) {
     if (!is_token(t, id)) return (struct sk_str){"", 0};
@@ -387,13 +412,24 @@ struct sk_str sk_token_text(const struct sk_tokenizer *t, int32_t id) {
     return is_token(t, id) ? t->tokens[id].text : (struct sk_str){"", 0};
 }
 
-size_t sk_tokenizer_size(const struct sk_tokenizer *t) { return t->n_tokens; }
-bool sk_token_ends_generation(const struct sk_tokenizer *t, int32_t id) { return is_token(t, id) && t->tokens[id].ends_generation; }
-int32_t sk_tokenizer_bos(const struct sk_tokenizer *t) { return t->bos; }
-int32_t sk_tokenizer_eos(const struct sk_tokenizer *t) { return t->eos; }
-bool sk_tokenizer_adds_bos(const struct sk_tokenizer *t) { return t->add_bos && t->bos >= 0; }
+size_t sk_tokenizer_size(const struct sk_tokenizer *t) {
+    return t->n_tokens;
+}
+bool sk_token_ends_generation(const struct sk_tokenizer *t, int32_t id) {
+    return is_token(t, id) && t->tokens[id].ends_generation;
+}
+int32_t sk_tokenizer_bos(const struct sk_tokenizer *t) {
+    return t->bos;
+}
+int32_t sk_tokenizer_eos(const struct sk_tokenizer *t) {
+    return t->eos;
+}
+bool sk_tokenizer_adds_bos(const struct sk_tokenizer *t) {
+    return t->add_bos && t->bos >= 0;
+}
 
 int32_t sk_tokenizer_special(const struct sk_tokenizer *t, struct sk_str text) {
     const int32_t id = sk_find_token(t, text);
-    return id >= 0 && (t->tokens[id].type == TOKEN_CONTROL || t->tokens[id].type == TOKEN_USER_DEFINED) ? id : SK_NO_TOKEN;
+    return id >= 0 && (t->tokens[id].type == TOKEN_CONTROL || t->tokens[id].type == TOKEN_USER_DEFINED) ? id
+                                                                                                        : SK_NO_TOKEN;
 }

@@ -1,8 +1,9 @@
 /* Text to tokens and back, from the metadata of a GGUF file (keys tokenizer.ggml.*).
  *
  * Two models: "gpt2" (byte-level BPE: Sennrich et al. 2016, with GPT-2's byte alphabet and a pre-tokenizer pattern
- * by name) and "llama" (SentencePiece's score-ordered merging, Kudo and Richardson 2018). Bytes that are not valid UTF-8 are kept:
- * for patterns each counts as one U+FFFD, for tokens it is the byte it is. Immutable after opening; may be shared by threads. */
+ * by name) and "llama" (SentencePiece's score-ordered merging, Kudo and Richardson 2018). Bytes that are not valid
+ * UTF-8 are kept: for patterns each counts as one U+FFFD, for tokens it is the byte it is. Immutable after opening; may
+ * be shared by threads. */
 #ifndef SK_TEXT_TOKENIZER_H
 #define SK_TEXT_TOKENIZER_H
 
@@ -26,14 +27,14 @@ struct sk_tokenizer_options {
 };
 
 /* Borrows nothing from `g`. */
-sk_status sk_tokenizer_open(const struct sk_gguf *g, const struct sk_tokenizer_options *options, struct sk_tokenizer **out,
-                            struct sk_error *err);
+sk_status sk_tokenizer_open(const struct sk_gguf *g, const struct sk_tokenizer_options *options,
+                            struct sk_tokenizer **out, struct sk_error *err);
 void sk_tokenizer_close(struct sk_tokenizer *t);
 
 /* Appends the tokens of `text`. With parse_special, control tokens written out in the text become those tokens;
  * user-defined ones always do. With add_special, BOS and EOS are added where the model's rules ask for them. */
-sk_status sk_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool add_special, bool parse_special, struct sk_tokens *out,
-                      struct sk_error *err);
+sk_status sk_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool add_special, bool parse_special,
+                      struct sk_tokens *out, struct sk_error *err);
 
 /* The bytes a token stands for. Control tokens are empty unless with_special. Borrowed from the tokenizer. */
 struct sk_str sk_token_bytes(const struct sk_tokenizer *t, int32_t id, bool with_special);
@@ -57,8 +58,8 @@ struct sk_detokenizer {
     struct sk_buf bytes; /* what is not yet out */
     struct sk_buf ready; /* what the last call gave */
 };
-/* Adds a token; returns the text that is now complete (perhaps empty), valid until the next call. Invalid bytes come out as
- * U+FFFD. */
+/* Adds a token; returns the text that is now complete (perhaps empty), valid until the next call. Invalid bytes come
+ * out as U+FFFD. */
 struct sk_str sk_detokenize(struct sk_detokenizer *d, int32_t id);
 /* What is left at the end: an unfinished character comes out as U+FFFD. */
 struct sk_str sk_detokenize_end(struct sk_detokenizer *d);

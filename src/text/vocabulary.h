@@ -7,7 +7,15 @@
 #include "text/tokenizer.h"
 
 /* As numbered in tokenizer.ggml.token_type. */
-enum token_type { TOKEN_UNDEFINED, TOKEN_NORMAL, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER_DEFINED, TOKEN_UNUSED, TOKEN_BYTE };
+enum token_type {
+    TOKEN_UNDEFINED,
+    TOKEN_NORMAL,
+    TOKEN_UNKNOWN,
+    TOKEN_CONTROL,
+    TOKEN_USER_DEFINED,
+    TOKEN_UNUSED,
+    TOKEN_BYTE
+};
 
 enum tokenizer_model { MODEL_BPE, MODEL_SPM };
 
@@ -54,8 +62,10 @@ int32_t sk_find_token(const struct sk_tokenizer *t, struct sk_str text); /* SK_N
 size_t sk_find_merge(const struct sk_tokenizer *t, int32_t left, int32_t right);
 
 /* Tokens of a text without specials. */
-sk_status sk_bpe_tokenize(const struct sk_tokenizer *t, struct sk_str text, struct sk_tokens *out, struct sk_error *err);
-sk_status sk_spm_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool at_start, struct sk_tokens *out, struct sk_error *err);
+sk_status sk_bpe_tokenize(const struct sk_tokenizer *t, struct sk_str text, struct sk_tokens *out,
+                          struct sk_error *err);
+sk_status sk_spm_tokenize(const struct sk_tokenizer *t, struct sk_str text, bool at_start, struct sk_tokens *out,
+                          struct sk_error *err);
 
 /* GPT-2's alphabet: the character that stands for a byte, and back (-1 if none). */
 uint32_t sk_byte_to_alphabet(uint8_t byte);

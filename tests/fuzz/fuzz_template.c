@@ -8,8 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct sk_error err = {0};
     struct sk_template *t;
     if (sk_template_compile((struct sk_str){(const char *)data, n}, &t, &err)) return 0;
-    json_t *globals = json_pack("{s:[{s:s,s:s},{s:s,s:n}], s:b, s:s}", "messages", "role", "user", "content", "Hi <b>", "role", "assistant", "content",
-                                "add_generation_prompt", 1, "bos_token", "<s>");
+    json_t *globals = json_pack("{s:[{s:s,s:s},{s:s,s:n}], s:b, s:s}", "messages", "role", "user", "content", "Hi <b>",
+                                "role", "assistant", "content", "add_generation_prompt", 1, "bos_token", "<s>");
     struct sk_buf out = {.limit = 1 << 20};
     sk_template_render(t, globals, 1700000000, &out, &err);
     sk_buf_free(&out);

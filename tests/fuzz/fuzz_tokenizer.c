@@ -1,4 +1,5 @@
-/* Any bytes as text: tokenized, and the bytes of the tokens are the text again. SKIPSTONE_ROOT finds the vocabularies. */
+/* Any bytes as text: tokenized, and the bytes of the tokens are the text again. SKIPSTONE_ROOT finds the vocabularies.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Tokenizes many texts with one opening of the vocabulary: records of u32 length and bytes on stdin, ids line by line on
- * stdout. usage: tokenize_many MODEL.gguf (0|1: parse special tokens) (0|1: add BOS and EOS) */
+/* Tokenizes many texts with one opening of the vocabulary: records of u32 length and bytes on stdin, ids line by line
+ * on stdout. usage: tokenize_many MODEL.gguf (0|1: parse special tokens) (0|1: add BOS and EOS) */
 #include <stdio.h>
 #include <stdlib.h>
 

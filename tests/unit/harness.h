@@ -35,11 +35,11 @@ static inline struct sk_buf repo_file(const char *relative) {
     return out;
 }
 
-#define assert_sk_ok(call)                                                     \
-    do {                                                                       \
-        struct sk_error *const e_ = &err;                                      \
-        e_->message[0] = '\0';                                                 \
-        if ((call) != SK_OK) fail_msg("%s: %s", #call, e_->message);           \
+#define assert_sk_ok(call)                                                                                             \
+    do {                                                                                                               \
+        struct sk_error *const e_ = &err;                                                                              \
+        e_->message[0] = '\0';                                                                                         \
+        if ((call) != SK_OK) fail_msg("%s: %s", #call, e_->message);                                                   \
     } while (0)
 
 /* A small generator for property tests: the same numbers everywhere (splitmix64). */
@@ -49,6 +49,8 @@ static inline uint64_t next_random(uint64_t *state) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
     return z ^ (z >> 31);
 }
-static inline size_t random_below(uint64_t *state, size_t n) { return (size_t)(next_random(state) % n); }
+static inline size_t random_below(uint64_t *state, size_t n) {
+    return (size_t)(next_random(state) % n);
+}
 
 #endif

@@ -22,7 +22,8 @@ static void hit(void *ctx, size_t i, size_t thread) {
     j->sums[i] += i;
 }
 
-/* Many short jobs of changing sizes: an index taken twice, or taken for a job that is over, shows here (and under TSan). */
+/* Many short jobs of changing sizes: an index taken twice, or taken for a job that is over, shows here (and under
+ * TSan). */
 static void run_jobs(size_t n_threads, size_t n_jobs) {
     struct sk_error err = {0};
     struct sk_pool *pool;
@@ -34,7 +35,8 @@ static void run_jobs(size_t n_threads, size_t n_jobs) {
         for (size_t i = 0; i < 64; i++) atomic_store(&hits[i], 0), sums[i] = 0;
         sk_pool_run(pool, j.n, hit, &j);
         for (size_t i = 0; i < 64; i++)
-            if (atomic_load(&hits[i]) != (i < j.n) || sums[i] != (i < j.n ? i : 0)) fail_msg("job %zu, index %zu of %zu: %u hits", k, i, j.n, atomic_load(&hits[i]));
+            if (atomic_load(&hits[i]) != (i < j.n) || sums[i] != (i < j.n ? i : 0))
+                fail_msg("job %zu, index %zu of %zu: %u hits", k, i, j.n, atomic_load(&hits[i]));
     }
     sk_pool_destroy(pool);
 }
@@ -92,7 +94,8 @@ static void test_a_buffer_fails_once_and_stays_failed(void **state) {
 
 static void test_utf8_refuses_what_rfc_3629_refuses(void **state) {
     (void)state;
-    static const char *const bad[] = {"\x80", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF8\x88\x80\x80", "\xFF", "\xC3("};
+    static const char *const bad[] = {
+        "\x80", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF8\x88\x80\x80", "\xFF", "\xC3("};
     size_t len;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(sk_utf8_decode(bad[i], strlen(bad[i]), &len), SK_UTF8_BAD);

@@ -1,4 +1,5 @@
-/* The loop, over a target that can be made to fail, and over real (tiny) models. The rules' names: tests/unit/test_speculate.c. */
+/* The loop, over a target that can be made to fail, and over real (tiny) models. The rules' names:
+ * tests/unit/test_speculate.c. */
 #include "harness.h"
 
 #include "base/memory.h"
@@ -23,7 +24,9 @@ struct fake {
     int fail_window; /* index in the batch; -1 = none */
 };
 
-static int32_t successor(int32_t token) { return token == 19 ? 10 : token + 1; }
+static int32_t successor(int32_t token) {
+    return token == 19 ? 10 : token + 1;
+}
 
 static sk_status fake_open(struct sk_target *t, struct sk_target_session **out, struct sk_error *err) {
     (void)err;
@@ -60,7 +63,8 @@ static size_t fake_poll(struct sk_target *t, struct sk_result *results, size_t m
     f->n_windows = 0;
     return n;
 }
-static sk_status fake_settle(struct sk_target *t, struct sk_target_session *s, uint32_t position, struct sk_error *err) {
+static sk_status fake_settle(struct sk_target *t, struct sk_target_session *s, uint32_t position,
+                             struct sk_error *err) {
     const struct fake *f = (struct fake *)t;
     if (f->fail_settle) return sk_fail(err, SK_EIO, "the fake target cannot trim");
     assert_true(position <= s->position);
@@ -75,12 +79,24 @@ static void fake_close(struct sk_target *t, struct sk_target_session *s) {
     ((struct fake *)t)->n_open--;
     free(s);
 }
-static size_t fake_context(const struct sk_target *t) { return (void)t, 1000; }
-static size_t fake_max_rows(const struct sk_target *t) { return (void)t, 64; }
-static size_t fake_n_vocab(const struct sk_target *t) { return (void)t, 100; }
-static bool fake_has_drafts(const struct sk_target *t) { return (void)t, false; }
-static void fake_destroy(struct sk_target *t) { (void)t; }
-static const struct sk_target_ops fake_ops = {fake_open, fake_submit, fake_poll, fake_settle, fake_position, fake_close, fake_context, fake_max_rows, fake_n_vocab, fake_has_drafts, fake_destroy};
+static size_t fake_context(const struct sk_target *t) {
+    return (void)t, 1000;
+}
+static size_t fake_max_rows(const struct sk_target *t) {
+    return (void)t, 64;
+}
+static size_t fake_n_vocab(const struct sk_target *t) {
+    return (void)t, 100;
+}
+static bool fake_has_drafts(const struct sk_target *t) {
+    return (void)t, false;
+}
+static void fake_destroy(struct sk_target *t) {
+    (void)t;
+}
+static const struct sk_target_ops fake_ops = {fake_open,     fake_submit,     fake_poll,    fake_settle,
+                                              fake_position, fake_close,      fake_context, fake_max_rows,
+                                              fake_n_vocab,  fake_has_drafts, fake_destroy};
 
 /* ---- helpers ------------------------------------------------------------------------------------------- */
 
@@ -106,7 +122,14 @@ static void take_window(void *ctx, const struct sk_window_event *e) {
 static const int32_t prompt[] = {10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 10, 11};
 
 static struct sk_request request_of(struct sink *s, const struct sk_speculation_options *o) {
-    return (struct sk_request){.prompt = prompt, .n_prompt = 12, .max_tokens = 40, .sampling = sk_sampling_defaults(), .speculation = o, .on_token = take_token, .on_window = take_window, .ctx = s};
+    return (struct sk_request){.prompt = prompt,
+                               .n_prompt = 12,
+                               .max_tokens = 40,
+                               .sampling = sk_sampling_defaults(),
+                               .speculation = o,
+                               .on_token = take_token,
+                               .on_window = take_window,
+                               .ctx = s};
 }
 
 struct bench {
@@ -130,11 +153,13 @@ static void add(struct bench *b, struct sink *s, const struct sk_request *r) {
     assert_sk_ok(sk_engine_add(b->engine, r, &s->generation, &err));
 }
 static void run(struct bench *b) {
-    while (sk_engine_step(b->engine)) {}
+    while (sk_engine_step(b->engine)) {
+    }
 }
 static void expect_tokens(const struct sink *s, size_t n) {
     assert_int_equal(s->n, n);
-    for (size_t i = 0; i < n; i++) assert_int_equal(s->tokens[i], (int32_t)(12 + i) > 19 ? 10 + (int32_t)(2 + i) % 10 : (int32_t)(12 + i));
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(s->tokens[i], (int32_t)(12 + i) > 19 ? 10 + (int32_t)(2 + i) % 10 : (int32_t)(12 + i));
 }
 
 /* ---- tests --------------------------------------------------------------------------------------------- */
@@ -194,7 +219,8 @@ static void test_cancellation_is_looked_at_before_each_token(void **state) {
         expect_tokens(&s, at);
         assert_int_equal(s.generation->finish, SK_FINISH_CANCELLED);
         const uint32_t position = s.generation->session->position;
-        assert_true(position == 12 + at - 1 || position == 12 + at); /* a canonical prefix: all of it run, or all but the last */
+        assert_true(position == 12 + at - 1 ||
+                    position == 12 + at); /* a canonical prefix: all of it run, or all but the last */
         finish(&b);
     }
 }
@@ -236,13 +262,20 @@ static void expect_failure(void (*break_it)(struct fake *f), const char *words) 
     break_it(&b.fake);
     run(&b);
     assert_int_equal(s.generation->finish, SK_FINISH_ERROR);
-    if (!strstr(s.generation->error.message, words)) fail_msg("'%s' does not say '%s'", s.generation->error.message, words);
+    if (!strstr(s.generation->error.message, words))
+        fail_msg("'%s' does not say '%s'", s.generation->error.message, words);
     assert_null(s.generation->session);
     finish(&b);
 }
-static void break_position(struct fake *f) { f->wrong_position = true; }
-static void break_id(struct fake *f) { f->wrong_id = true; }
-static void break_predictions(struct fake *f) { f->short_predictions = true; }
+static void break_position(struct fake *f) {
+    f->wrong_position = true;
+}
+static void break_id(struct fake *f) {
+    f->wrong_id = true;
+}
+static void break_predictions(struct fake *f) {
+    f->short_predictions = true;
+}
 static void test_a_wrong_position_after_the_pass_fails_the_request(void **state) {
     (void)state;
     expect_failure(break_position, "position");
@@ -346,22 +379,31 @@ static void random_windows(const char *path, int rounds) {
     struct sk_error err = {0};
     uint64_t seed = 77;
     for (int round = 0; round < rounds; round++) {
-        struct sink s = {.stop_at = random_below(&seed, 3) ? 0 : 1 + random_below(&seed, 30), .cancel_at = random_below(&seed, 3) ? 0 : 1 + random_below(&seed, 30)};
+        struct sink s = {.stop_at = random_below(&seed, 3) ? 0 : 1 + random_below(&seed, 30),
+                         .cancel_at = random_below(&seed, 3) ? 0 : 1 + random_below(&seed, 30)};
         int32_t tokens[64];
         const size_t n_prompt = 2 + random_below(&seed, 40);
-        for (size_t i = 0; i < n_prompt; i++) tokens[i] = i > 6 && random_below(&seed, 3) ? tokens[i - 5] : 3 + (int32_t)random_below(&seed, 250);
+        for (size_t i = 0; i < n_prompt; i++)
+            tokens[i] = i > 6 && random_below(&seed, 3) ? tokens[i - 5] : 3 + (int32_t)random_below(&seed, 250);
         struct sk_speculation_options o = sk_speculation_defaults();
         o.mode = (enum sk_width_mode)random_below(&seed, 3);
         o.width = random_below(&seed, 20);
         o.mtp_max = 1 + random_below(&seed, 6);
         o.mtp_cooldown = random_below(&seed, 4);
-        struct sk_request r = {.prompt = tokens, .n_prompt = n_prompt, .max_tokens = 1 + random_below(&seed, 40), .sampling = sk_sampling_defaults(), .speculation = &o, .on_token = take_token,
-                               .ctx = &s, .prefill_chunk = random_below(&seed, 9)};
+        struct sk_request r = {.prompt = tokens,
+                               .n_prompt = n_prompt,
+                               .max_tokens = 1 + random_below(&seed, 40),
+                               .sampling = sk_sampling_defaults(),
+                               .speculation = &o,
+                               .on_token = take_token,
+                               .ctx = &s,
+                               .prefill_chunk = random_below(&seed, 9)};
         r.sampling.temperature = (float)random_below(&seed, 3) * 0.6f;
         r.sampling.repetition_penalty = random_below(&seed, 2) ? 1.0f : 1.2f;
         r.sampling.seed = next_random(&seed);
         assert_sk_ok(sk_engine_add(m.engine, &r, &s.generation, &err));
-        while (sk_engine_step(m.engine)) {}
+        while (sk_engine_step(m.engine)) {
+        }
         assert_int_not_equal(s.generation->finish, SK_FINISH_ERROR);
         const struct sk_session *got = sk_local_target_session(s.generation->session);
         struct sk_session *want;

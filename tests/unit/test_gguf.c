@@ -7,7 +7,9 @@
 #include "gguf/gguf.h"
 
 /* A file in memory, written field by field. */
-static void put(struct sk_buf *b, uint64_t v, size_t n) { sk_buf_append(b, &v, n); }
+static void put(struct sk_buf *b, uint64_t v, size_t n) {
+    sk_buf_append(b, &v, n);
+}
 static void put_string(struct sk_buf *b, const char *s) {
     put(b, strlen(s), 8);
     sk_buf_puts(b, s);
@@ -117,7 +119,9 @@ static void test_duplicate_keys_and_tensors_are_refused(void **state) {
 
 static void test_offsets_and_sizes_cannot_leave_the_file(void **state) {
     (void)state;
-    static const struct { uint64_t n, offset; } cases[] = {{4, 1 << 20}, {4, UINT64_MAX - 31}, {UINT64_MAX / 4, 0}, {UINT64_MAX, 0}, {1ull << 62, 64}, {4, 4}};
+    static const struct {
+        uint64_t n, offset;
+    } cases[] = {{4, 1 << 20}, {4, UINT64_MAX - 31}, {UINT64_MAX / 4, 0}, {UINT64_MAX, 0}, {1ull << 62, 64}, {4, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sk_buf b = {0};
         put_header(&b, 3, 1, 0);
@@ -127,7 +131,8 @@ static void test_offsets_and_sizes_cannot_leave_the_file(void **state) {
     }
 }
 
-/* Every prefix of a real file, and every byte of its head set to 0, 255 and one more: refused or read, never a crash (ASan watches). */
+/* Every prefix of a real file, and every byte of its head set to 0, 255 and one more: refused or read, never a crash
+ * (ASan watches). */
 static void test_no_prefix_and_no_changed_byte_crashes(void **state) {
     (void)state;
     struct sk_buf file = repo_file("tests/oracle/models/q4_1.gguf");

@@ -23,7 +23,8 @@ static void test_dequantisation_equals_the_gguf_packages_value_for_value(void **
         for (uint32_t i = 0; i < head[2]; i++) {
             float want;
             memcpy(&want, file.data + at + i * sizeof want, sizeof want);
-            if (memcmp(&want, &got[i], sizeof want) != 0 && !(want == 0.0f && got[i] == 0.0f)) fail_msg("%s, value %u: %a instead of %a", f->name, i, (double)got[i], (double)want);
+            if (memcmp(&want, &got[i], sizeof want) != 0 && !(want == 0.0f && got[i] == 0.0f))
+                fail_msg("%s, value %u: %a instead of %a", f->name, i, (double)got[i], (double)want);
         }
         at += head[2] * sizeof(float);
         free(got);
@@ -43,7 +44,8 @@ static void test_exact_math_is_accurate(void **state) {
         if (fabs(sk_log(y) - log(y)) > 4e-15 * (1.0 + fabs(log(y)))) fail_msg("log(%a)", y);
         double s, c;
         sk_sincos(x * 1000.0, &s, &c);
-        if (fabs(s - sin(x * 1000.0)) > 1e-12 || fabs(c - cos(x * 1000.0)) > 1e-12) fail_msg("sin, cos(%a)", x * 1000.0);
+        if (fabs(s - sin(x * 1000.0)) > 1e-12 || fabs(c - cos(x * 1000.0)) > 1e-12)
+            fail_msg("sin, cos(%a)", x * 1000.0);
     }
     assert_true(sk_exp(-800.0) == 0.0);
     assert_true(isinf(sk_exp(800.0)));

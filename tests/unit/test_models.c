@@ -1,4 +1,5 @@
-/* Models are right: logits against transformers in float64 (tests/oracle/make_models.py), and equal bits however the rows are cut. */
+/* Models are right: logits against transformers in float64 (tests/oracle/make_models.py), and equal bits however the
+ * rows are cut. */
 #include "harness.h"
 
 #include <math.h>
@@ -59,7 +60,8 @@ static double relative_error(const struct expected *e, const float *logits, size
     double difference = 0.0, size = 0.0;
     for (int32_t i = 0; i < e->n_tokens; i++)
         for (int32_t v = 0; v < e->n_vocab; v++) {
-            const double want = (double)e->logits[i * e->n_vocab + v], got = (double)logits[(size_t)i * stride + (size_t)v];
+            const double want = (double)e->logits[i * e->n_vocab + v],
+                         got = (double)logits[(size_t)i * stride + (size_t)v];
             difference += (got - want) * (got - want);
             size += want * want;
         }
@@ -120,7 +122,8 @@ static void compare_bits(const char *name, const char *isa, size_t n_threads, si
     sk_gguf_close(g);
     rt = open_runtime(name, isa, n_threads, &g);
     float *got = run_all(rt, &e, chunk);
-    if (memcmp(want, got, bytes) != 0) fail_msg("%s: other bits with isa %s, %zu threads, chunks of %zu", name, isa ? isa : "best", n_threads, chunk);
+    if (memcmp(want, got, bytes) != 0)
+        fail_msg("%s: other bits with isa %s, %zu threads, chunks of %zu", name, isa ? isa : "best", n_threads, chunk);
     free(want);
     free(got);
     sk_runtime_free(rt);
@@ -130,7 +133,8 @@ static void compare_bits(const char *name, const char *isa, size_t n_threads, si
 
 static void test_every_tensor_type_gives_the_scalar_bits_on_every_table(void **state) {
     (void)state;
-    static const char *const names[] = {"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "bias", "wide_heads"};
+    static const char *const names[] = {"f32",  "f16",  "bf16", "q4_0", "q4_1",
+                                        "q5_0", "q5_1", "q8_0", "bias", "wide_heads"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (size_t k = 0; sk_kernels_at(k); k++) {
             compare_bits(names[i], sk_kernels_at(k)->name, 1, 1);
@@ -153,7 +157,15 @@ static void test_a_pass_in_two_layer_ranges_equals_one(void **state) {
     uint32_t outputs[10];
     float *x = sk_calloc(10 * rt->model->h.n_embd, sizeof *x), *logits = sk_calloc(10 * stride, sizeof *logits);
     for (uint32_t i = 0; i < 10; i++) places[i] = (struct sk_row_place){i, s->pages}, outputs[i] = i;
-    struct sk_forward f = {.rows = 10, .places = places, .tokens = e.tokens, .first_layer = 0, .last_layer = 1, .x = x, .outputs = outputs, .n_outputs = 10, .logits = logits};
+    struct sk_forward f = {.rows = 10,
+                           .places = places,
+                           .tokens = e.tokens,
+                           .first_layer = 0,
+                           .last_layer = 1,
+                           .x = x,
+                           .outputs = outputs,
+                           .n_outputs = 10,
+                           .logits = logits};
     sk_model_forward(rt->model, &rt->ops, rt->ws, &f);
     f.first_layer = 1, f.last_layer = 2, f.tokens = NULL;
     sk_model_forward(rt->model, &rt->ops, rt->ws, &f);

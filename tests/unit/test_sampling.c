@@ -119,7 +119,11 @@ static void test_selection_ends_on_every_shape_of_input(void **state) {
         const size_t n = 2 + random_below(&seed, 200);
         float l[256];
         const int kind = round % 4;
-        for (size_t i = 0; i < n; i++) l[i] = kind == 0 ? (float)i : kind == 1 ? -(float)i : kind == 2 ? (float)random_below(&seed, 3) : (float)random_below(&seed, 1000);
+        for (size_t i = 0; i < n; i++)
+            l[i] = kind == 0   ? (float)i
+                   : kind == 1 ? -(float)i
+                   : kind == 2 ? (float)random_below(&seed, 3)
+                               : (float)random_below(&seed, 1000);
         struct sk_sampler *s = sampler_of(n);
         struct sk_sampling_params p = plain(1.0f);
         p.top_k = (uint32_t)(1 + random_below(&seed, n));
@@ -191,7 +195,8 @@ static void test_the_shortcut_changes_no_draw(void **state) {
     sk_sampler_free(s);
 }
 
-/* Two distributions drawn with the same noise agree at least as often as (1 - d) / (1 + d), d their total variation distance. */
+/* Two distributions drawn with the same noise agree at least as often as (1 - d) / (1 + d), d their total variation
+ * distance. */
 static void test_coupled_draws_agree_as_often_as_theory_says(void **state) {
     (void)state;
     struct sk_sampler *s = sampler_of(25);

@@ -2,15 +2,16 @@
  *
  *   R1  verdict             test_verdict_table, test_verdict_equals_the_serial_walk
  *   R2  budget              test_proposals_never_overrun_budget_context_or_window
- *   R3  commit, stop        test_engine.c: test_a_stop_inside_a_window_commits_up_to_it, test_cancellation_is_looked_at_before_each_token
- *   R4  repair first        test_engine.c: test_a_failed_trim_drops_the_session_and_fails_the_request, test_a_stop_inside_a_window_commits_up_to_it
- *   R5  base                test_engine.c: test_a_wrong_position_after_the_pass_fails_the_request
- *   R6  samplers follow     exact --spec with penalties; test_engine.c: test_random_windows_leave_the_serial_session
- *   R7  same noise          test_sampling.c: test_coupled_draws_agree_as_often_as_theory_says; exact --spec at temperatures 0, 0.7, 1.2
- *   R8  one order           test_engine.c: test_a_result_of_another_window_fails_the_request
- *   R9  untrusted           test_out_of_range_drafts_are_cut_counted_and_switched_off, test_failures_switch_a_proposer_off; exact --spec with hostile proposers;
- *                           tests/e2e/test_plugins.py
- *   R10 isolation           test_engine.c: test_one_generations_failure_leaves_the_others_alone
+ *   R3  commit, stop        test_engine.c: test_a_stop_inside_a_window_commits_up_to_it,
+ * test_cancellation_is_looked_at_before_each_token R4  repair first        test_engine.c:
+ * test_a_failed_trim_drops_the_session_and_fails_the_request, test_a_stop_inside_a_window_commits_up_to_it R5  base
+ * test_engine.c: test_a_wrong_position_after_the_pass_fails_the_request R6  samplers follow     exact --spec with
+ * penalties; test_engine.c: test_random_windows_leave_the_serial_session R7  same noise          test_sampling.c:
+ * test_coupled_draws_agree_as_often_as_theory_says; exact --spec at temperatures 0, 0.7, 1.2 R8  one order
+ * test_engine.c: test_a_result_of_another_window_fails_the_request R9  untrusted
+ * test_out_of_range_drafts_are_cut_counted_and_switched_off, test_failures_switch_a_proposer_off; exact --spec with
+ * hostile proposers; tests/e2e/test_plugins.py R10 isolation           test_engine.c:
+ * test_one_generations_failure_leaves_the_others_alone
  */
 #include "harness.h"
 
@@ -56,9 +57,12 @@ static void test_verdict_table(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sk_verdict v;
         struct sk_error err = {0};
-        assert_sk_ok(sk_verdict(cases[i].proposals, cases[i].k, cases[i].predicted, cases[i].n_predicted, cases[i].budget, ends, NULL, &v, &err));
-        if (v.accepted != cases[i].accepted || v.commit != cases[i].commit || v.rejected != cases[i].rejected || v.ended != cases[i].ended)
-            fail_msg("%s: accepted %zu, commit %zu, rejected %d, ended %d", cases[i].name, v.accepted, v.commit, v.rejected, v.ended);
+        assert_sk_ok(sk_verdict(cases[i].proposals, cases[i].k, cases[i].predicted, cases[i].n_predicted,
+                                cases[i].budget, ends, NULL, &v, &err));
+        if (v.accepted != cases[i].accepted || v.commit != cases[i].commit || v.rejected != cases[i].rejected ||
+            v.ended != cases[i].ended)
+            fail_msg("%s: accepted %zu, commit %zu, rejected %d, ended %d", cases[i].name, v.accepted, v.commit,
+                     v.rejected, v.ended);
     }
 }
 
@@ -67,11 +71,13 @@ static void test_predictions_that_end_too_early_are_an_error(void **state) {
     struct sk_verdict v;
     struct sk_error err = {0};
     const int32_t proposals[] = {1, 2}, predicted[] = {1, 2, 3};
-    for (size_t n = 0; n < 3; n++) assert_int_equal(sk_verdict(proposals, 2, predicted, n, 10, ends, NULL, &v, &err), SK_EINVAL);
+    for (size_t n = 0; n < 3; n++)
+        assert_int_equal(sk_verdict(proposals, 2, predicted, n, 10, ends, NULL, &v, &err), SK_EINVAL);
     assert_sk_ok(sk_verdict(proposals, 2, predicted, 3, 10, ends, NULL, &v, &err));
 }
 
-/* Against a walk written in another way: commit tokens one by one as a serial decoder would, as long as the proposals agree. */
+/* Against a walk written in another way: commit tokens one by one as a serial decoder would, as long as the proposals
+ * agree. */
 static void test_verdict_equals_the_serial_walk(void **state) {
     (void)state;
     uint64_t seed = 1;
@@ -79,7 +85,8 @@ static void test_verdict_equals_the_serial_walk(void **state) {
         int32_t truth[9], proposals[8];
         const size_t k = random_below(&seed, 9), budget = 1 + random_below(&seed, 10);
         for (size_t i = 0; i <= k; i++) truth[i] = random_below(&seed, 12) ? (int32_t)random_below(&seed, 3) : END;
-        for (size_t i = 0; i < k; i++) proposals[i] = random_below(&seed, 4) ? truth[i] : (int32_t)random_below(&seed, 3);
+        for (size_t i = 0; i < k; i++)
+            proposals[i] = random_below(&seed, 4) ? truth[i] : (int32_t)random_below(&seed, 3);
         size_t committed = 0, accepted = 0;
         bool ended = false;
         for (size_t row = 0; row <= k && !ended; row++) {
@@ -160,7 +167,8 @@ static void test_suffix_equals_a_plain_search(void **state) {
         struct sk_draft out[SK_MAX_PROPOSAL];
         struct sk_proposer *p = sk_suffix_proposer_create();
         const size_t alphabet = 2 + random_below(&seed, 60);
-        for (size_t i = 0; i < 300; i++) tokens[i] = i > 20 && random_below(&seed, 5) ? tokens[i - 17] : (int32_t)random_below(&seed, alphabet);
+        for (size_t i = 0; i < 300; i++)
+            tokens[i] = i > 20 && random_below(&seed, 5) ? tokens[i - 17] : (int32_t)random_below(&seed, alphabet);
         for (size_t n = 1; n < 300; n += 1 + random_below(&seed, 3)) {
             size_t best = 0, place = 0, candidates = 0;
             for (size_t e = n - 1; e >= 1; e--) {
@@ -170,8 +178,10 @@ static void test_suffix_equals_a_plain_search(void **state) {
             }
             const size_t got = ask(p, tokens, n, 4, out);
             if (candidates > 64 || best >= 64) continue; /* the proposer looks at no more */
-            if (best == 0) assert_int_equal(got, 0);
-            else assert_true(got == 4 && out[0].token == tokens[place]);
+            if (best == 0)
+                assert_int_equal(got, 0);
+            else
+                assert_true(got == 4 && out[0].token == tokens[place]);
         }
         p->ops->destroy(p);
     }
@@ -196,11 +206,15 @@ static void test_suffix_is_fast_on_a_long_context(void **state) {
     struct sk_draft out[SK_MAX_PROPOSAL];
     uint64_t seed = 5;
     for (int kind = 0; kind < 3; kind++) {
-        for (size_t i = 0; i < n; i++) tokens[i] = kind == 0 ? 1 : kind == 1 ? (int32_t)random_below(&seed, 4) : (int32_t)random_below(&seed, 30000);
+        for (size_t i = 0; i < n; i++)
+            tokens[i] = kind == 0   ? 1
+                        : kind == 1 ? (int32_t)random_below(&seed, 4)
+                                    : (int32_t)random_below(&seed, 30000);
         struct sk_proposer *p = sk_suffix_proposer_create();
         const uint64_t start = sk_now_ns();
         for (size_t i = n / 2; i < n; i += 16) ask(p, tokens, i, 32, out);
-        print_message("suffix, kind %d: %.2f us per proposal, learning 16 tokens included\n", kind, sk_seconds_since(start) * 1e6 / (double)(n / 32));
+        print_message("suffix, kind %d: %.2f us per proposal, learning 16 tokens included\n", kind,
+                      sk_seconds_since(start) * 1e6 / (double)(n / 32));
         p->ops->destroy(p);
     }
     free(tokens);
@@ -249,7 +263,9 @@ static size_t scripted_propose(struct sk_proposer *p, const struct sk_proposal_r
     memcpy(out, s->drafts, n * sizeof *out);
     return n;
 }
-static void scripted_destroy(struct sk_proposer *p) { (void)p; }
+static void scripted_destroy(struct sk_proposer *p) {
+    (void)p;
+}
 static struct scripted scripted_of(enum sk_proposer_kind kind, int32_t first, size_t n) {
     struct scripted s = {.ops = {kind, scripted_propose, NULL, scripted_destroy}, .n = n};
     for (size_t i = 0; i < n && n <= 32; i++) s.drafts[i] = (struct sk_draft){first + (int32_t)i, 0, 0};
@@ -279,12 +295,22 @@ static size_t next(struct sk_speculation *c, size_t limit, struct sk_draft *out)
 }
 
 /* What the engine would say of a window whose first `accepted` drafts were right. */
-static void answer(struct sk_speculation *c, const struct sk_draft *drafts, size_t n, size_t accepted, int32_t next_token, bool stopped) {
+static void answer(struct sk_speculation *c, const struct sk_draft *drafts, size_t n, size_t accepted,
+                   int32_t next_token, bool stopped) {
     int32_t predicted[SK_MAX_WINDOW];
     for (size_t i = 0; i < accepted; i++) predicted[i] = drafts[i].token;
     predicted[accepted] = next_token;
-    const struct sk_receipt r = {.disposition = stopped ? SK_STOPPED : accepted < n ? SK_FIRST_MISMATCH : SK_FULL_ACCEPT, .proposal = drafts, .n_proposal = n, .n_rows = n + 1,
-                                 .n_accepted = accepted, .n_committed = accepted + 1, .predicted = predicted, .n_predicted = accepted + 1, .next_token = stopped ? -1 : next_token,
+    const struct sk_receipt r = {.disposition = stopped        ? SK_STOPPED
+                                                : accepted < n ? SK_FIRST_MISMATCH
+                                                               : SK_FULL_ACCEPT,
+                                 .proposal = drafts,
+                                 .n_proposal = n,
+                                 .n_rows = n + 1,
+                                 .n_accepted = accepted,
+                                 .n_committed = accepted + 1,
+                                 .predicted = predicted,
+                                 .n_predicted = accepted + 1,
+                                 .next_token = stopped ? -1 : next_token,
                                  .trimmed_rows = n - accepted};
     sk_speculation_observe(c, &r);
 }
@@ -561,7 +587,8 @@ static void test_goodput_width_is_the_best_of_all_widths(void **state) {
                 if (w == k) chosen = speed;
                 tokens += reach *= rate;
             }
-            if (chosen < best * 0.975) fail_msg("acceptance %g, cost %g: width %zu gives %g, the best %g", rate, further, k, chosen, best);
+            if (chosen < best * 0.975)
+                fail_msg("acceptance %g, cost %g: width %zu gives %g, the best %g", rate, further, k, chosen, best);
         }
 }
 
@@ -580,7 +607,8 @@ static void test_hopeless_drafts_are_not_verified(void **state) {
 static void test_wrong_costs_heal(void **state) {
     (void)state;
     struct sk_cost_model c = linear_cost(1.0, 0.1);
-    for (int i = 0; i < 200; i++) sk_cost_observe(&c, 4, 2.6); /* everything became twice as slow, and only one width is seen */
+    for (int i = 0; i < 200; i++)
+        sk_cost_observe(&c, 4, 2.6); /* everything became twice as slow, and only one width is seen */
     assert_true(sk_cost_of(&c, 1) > 1.3 && sk_cost_of(&c, 4) > 2.5 && sk_cost_of(&c, 4) < 2.7);
     for (int i = 0; i < 300; i++) sk_cost_observe(&c, 1, 2.0), sk_cost_observe(&c, 4, 2.6), sk_cost_observe(&c, 8, 3.4);
     assert_true(sk_cost_of(&c, 1) > 1.9 && sk_cost_of(&c, 1) < 2.1);

@@ -22,7 +22,9 @@ static void check_stream(const struct sk_tokenizer *t, struct sk_str text, const
     struct sk_error err = {0};
     struct sk_tokens ids = {0};
     struct sk_buf out = {0};
-    struct sk_detokenizer d = {.tokenizer = t, .at_start = sk_tokenizer_adds_bos(t)}; /* of the two files, the SentencePiece one */;
+    struct sk_detokenizer d = {.tokenizer = t,
+                               .at_start = sk_tokenizer_adds_bos(t)}; /* of the two files, the SentencePiece one */
+    ;
     assert_sk_ok(sk_tokenize(t, text, false, false, &ids, &err));
     for (size_t i = 0; i < ids.n; i++) {
         const struct sk_str piece = sk_detokenize(&d, ids.ids[i]);
@@ -40,7 +42,8 @@ static void check_stream(const struct sk_tokenizer *t, struct sk_str text, const
 static void test_text_survives_tokens_character_by_character(void **state) {
     (void)state;
     static const char *const files[] = {"tests/oracle/models/q4_1.gguf", "tests/oracle/spm.gguf"};
-    static const char *const texts[] = {"Hello, world", "  two spaces ", "né 漢字 😀👩‍👩‍👧", "\n\n\t", "<|im_start|>", "a", ""};
+    static const char *const texts[] = {
+        "Hello, world", "  two spaces ", "né 漢字 😀👩‍👩‍👧", "\n\n\t", "<|im_start|>", "a", ""};
     for (size_t f = 0; f < 2; f++) {
         struct sk_tokenizer *t = open_tokenizer(files[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_stream(t, sk_str_of(texts[i]), texts[i]);
@@ -73,14 +76,18 @@ static void test_bos_and_eos_are_added_where_the_model_says(void **state) {
 
 static void test_a_template_of_random_bytes_never_crashes(void **state) {
     (void)state;
-    static const char *const pieces[] = {"{%", "%}", "{{", "}}", "{#", "#}", " for ", " in ", "x", "if", "endif", "endfor", "set", "=", "(", ")", "[", "]", "|", "length", ".", "'", "\"", "-", "1", "macro", "namespace", "\n", ",", ":", "~", "not", "is"};
+    static const char *const pieces[] = {"{%", "%}",     "{{",     "}}",  "{#",  "#}", " for ", " in ",  "x",
+                                         "if", "endif",  "endfor", "set", "=",   "(",  ")",     "[",     "]",
+                                         "|",  "length", ".",      "'",   "\"",  "-",  "1",     "macro", "namespace",
+                                         "\n", ",",      ":",      "~",   "not", "is"};
     uint64_t seed = 4;
     json_t *globals = json_pack("{s:[i,i,i], s:s}", "x", 1, 2, 3, "y", "text");
     for (int round = 0; round < 20000; round++) {
         struct sk_buf source = {0}, out = {.limit = 1 << 16};
         struct sk_error err = {0};
         struct sk_template *t;
-        for (size_t n = random_below(&seed, 20); n; n--) sk_buf_puts(&source, pieces[random_below(&seed, sizeof pieces / sizeof *pieces)]);
+        for (size_t n = random_below(&seed, 20); n; n--)
+            sk_buf_puts(&source, pieces[random_below(&seed, sizeof pieces / sizeof *pieces)]);
         if (sk_template_compile(sk_buf_view(&source), &t, &err) == SK_OK) {
             if (sk_template_render(t, globals, 0, &out, &err)) assert_true(err.message[0]);
             sk_template_free(t);

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct sk_format sk_format_f32, sk_format_f16, sk_format_bf16, sk_format_q4_0, sk_format_q4_1, sk_format_q5_0,
-    sk_format_q5_1, sk_format_q8_0;
+extern const struct sk_format sk_format_f32, sk_format_f16, sk_format_bf16, sk_format_q4_0, sk_format_q4_1,
+    sk_format_q5_0, sk_format_q5_1, sk_format_q8_0;
 
 /* Panel blocks of the formats with 4-bit quants: the 8 groups of 4 k are stored in 4 runs of 32 bytes; byte
  * 4 * row + j of run i holds k = 8 i + j in its low half and k = 8 i + 4 + j in its high half. */
@@ -26,7 +26,8 @@ static inline int sk_panel_high_bit(const uint8_t *high, size_t row, size_t k) {
 }
 
 /* One step of an output element: adds one block of row `row` of a panel block to acc. */
-typedef float sk_block_step(const uint8_t *panel_block, size_t row, const int8_t *q, const struct sk_q8_scale *s, float acc);
+typedef float sk_block_step(const uint8_t *panel_block, size_t row, const int8_t *q, const struct sk_q8_scale *s,
+                            float acc);
 
 /* The product as its definition says: one accumulator per output, blocks in ascending k. */
 static inline void sk_matmul_by_blocks(const struct sk_matmul *m, size_t panel_block_bytes, sk_block_step *step) {
@@ -37,7 +38,8 @@ static inline void sk_matmul_by_blocks(const struct sk_matmul *m, size_t panel_b
             for (size_t lane = 0; lane < SK_PANEL_ROWS; lane++) {
                 float acc = 0.0f;
                 for (size_t b = 0; b < blocks; b++)
-                    acc = step(panel + b * panel_block_bytes, lane, m->q + r * m->k + b * 32, m->scales + r * blocks + b, acc);
+                    acc = step(panel + b * panel_block_bytes, lane, m->q + r * m->k + b * 32,
+                               m->scales + r * blocks + b, acc);
                 m->y[r * m->y_stride + p * SK_PANEL_ROWS + lane] = acc;
             }
         }

@@ -38,6 +38,9 @@ static float step(const uint8_t *block, size_t row, const int8_t *q, const struc
     return fmaf(sk_panel_half(block + 16, row), s->dsum, acc);
 }
 
-static void matmul(const struct sk_matmul *m) { sk_matmul_by_blocks(m, PANEL_BLOCK, step); }
+static void matmul(const struct sk_matmul *m) {
+    sk_matmul_by_blocks(m, PANEL_BLOCK, step);
+}
 
-const struct sk_format sk_format_q4_1 = {SK_FMT_Q4_1, 3, "Q4_1", SK_ACT_Q8_32, 32, BLOCK, PANEL_BLOCK, dequantize, pack, matmul};
+const struct sk_format sk_format_q4_1 = {SK_FMT_Q4_1, 3,           "Q4_1",     SK_ACT_Q8_32, 32,
+                                         BLOCK,       PANEL_BLOCK, dequantize, pack,         matmul};

@@ -40,6 +40,9 @@ static float step(const uint8_t *block, size_t row, const int8_t *q, const struc
     return fmaf(sk_panel_half(block, row) * s->d, (float)isum, acc);
 }
 
-static void matmul(const struct sk_matmul *m) { sk_matmul_by_blocks(m, PANEL_BLOCK, step); }
+static void matmul(const struct sk_matmul *m) {
+    sk_matmul_by_blocks(m, PANEL_BLOCK, step);
+}
 
-const struct sk_format sk_format_q5_0 = {SK_FMT_Q5_0, 6, "Q5_0", SK_ACT_Q8_32, 32, BLOCK, PANEL_BLOCK, dequantize, pack, matmul};
+const struct sk_format sk_format_q5_0 = {SK_FMT_Q5_0, 6,           "Q5_0",     SK_ACT_Q8_32, 32,
+                                         BLOCK,       PANEL_BLOCK, dequantize, pack,         matmul};

@@ -16,8 +16,12 @@ static bool all_chars(struct sk_str s, bool (*is)(int32_t)) {
     }
     return any;
 }
-static bool is_upper_char(int32_t c) { return c >= 'A' && c <= 'Z'; }
-static bool is_lower_char(int32_t c) { return c >= 'a' && c <= 'z'; }
+static bool is_upper_char(int32_t c) {
+    return c >= 'A' && c <= 'Z';
+}
+static bool is_lower_char(int32_t c) {
+    return c >= 'a' && c <= 'z';
+}
 
 static bool integer_of(struct value v, int64_t *out) {
     *out = v.kind == V_BOOL ? v.b : v.i;
@@ -60,8 +64,9 @@ bool apply_test(struct render *r, int line, struct sk_str name, struct value v, 
     static const struct {
         const char *name;
         char op;
-    } comparing[] = {{"eq", '='}, {"equalto", '='}, {"==", '='}, {"sameas", '='}, {"ne", '!'}, {"!=", '!'}, {"lt", '<'}, {"lessthan", '<'},
-                     {"gt", '>'}, {"greaterthan", '>'}, {"le", 'l'}, {"ge", 'g'}, {"in", 'i'}, {"divisibleby", 'd'}};
+    } comparing[] = {{"eq", '='}, {"equalto", '='}, {"==", '='},       {"sameas", '='},     {"ne", '!'},
+                     {"!=", '!'}, {"lt", '<'},      {"lessthan", '<'}, {"gt", '>'},         {"greaterthan", '>'},
+                     {"le", 'l'}, {"ge", 'g'},      {"in", 'i'},       {"divisibleby", 'd'}};
     for (size_t i = 0; i < sizeof comparing / sizeof *comparing; i++) {
         if (!sk_str_is(name, comparing[i].name)) continue;
         if (!other) return fail_at(r, line, "the test '%s' needs an argument", comparing[i].name);
@@ -70,13 +75,17 @@ bool apply_test(struct render *r, int line, struct sk_str name, struct value v, 
         case '!': *out = !value_equal(v, *other); return true;
         case 'i': return contains(r, line, v, *other, out);
         case 'd':
-            if (!integer_of(v, &x) || !integer_of(*other, &y) || y == 0) return fail_at(r, line, "divisibleby needs whole numbers and no zero");
+            if (!integer_of(v, &x) || !integer_of(*other, &y) || y == 0)
+                return fail_at(r, line, "divisibleby needs whole numbers and no zero");
             *out = y == -1 || x % y == 0;
             return true;
         default: break;
         }
-        if (!value_compare(v, *other, &order)) return fail_at(r, line, "%s and %s cannot be ordered", value_type_name(v), value_type_name(*other));
-        *out = comparing[i].op == '<' ? order < 0 : (comparing[i].op == '>' ? order > 0 : (comparing[i].op == 'l' ? order <= 0 : order >= 0));
+        if (!value_compare(v, *other, &order))
+            return fail_at(r, line, "%s and %s cannot be ordered", value_type_name(v), value_type_name(*other));
+        *out = comparing[i].op == '<'
+                   ? order < 0
+                   : (comparing[i].op == '>' ? order > 0 : (comparing[i].op == 'l' ? order <= 0 : order >= 0));
         return true;
     }
     return fail_at(r, line, "the test '%.*s' is not supported", (int)name.n, name.p);
@@ -99,7 +108,8 @@ static bool call_range(struct render *r, int line, const struct arguments *a, st
     int64_t bounds[3] = {0, 0, 1};
     if (a->n < 1 || a->n > 3) return fail_at(r, line, "range takes one to three numbers");
     for (size_t i = 0; i < a->n; i++)
-        if (!integer_of(a->items[i], &bounds[a->n == 1 ? 1 : i])) return fail_at(r, line, "range takes whole numbers, not %s", value_type_name(a->items[i]));
+        if (!integer_of(a->items[i], &bounds[a->n == 1 ? 1 : i]))
+            return fail_at(r, line, "range takes whole numbers, not %s", value_type_name(a->items[i]));
     if (bounds[2] == 0) return fail_at(r, line, "range cannot have the step 0");
     struct list *l = list_create(r->arena);
     if (!l) return out_of_memory(r, line);
@@ -116,8 +126,10 @@ static bool call_dict(struct render *r, int line, const struct arguments *a, enu
     struct dict *d = dict_create(r->arena);
     bool ok = d != NULL;
     if (a->n && a->items[0].kind == V_DICT)
-        for (size_t i = 0; ok && i < a->items[0].dict->n; i++) ok = dict_set(r->arena, d, a->items[0].dict->entries[i].key, a->items[0].dict->entries[i].value);
-    for (size_t i = 0; ok && i < a->n_keywords; i++) ok = dict_set(r->arena, d, value_str(a->keywords[i].name), a->keywords[i].value);
+        for (size_t i = 0; ok && i < a->items[0].dict->n; i++)
+            ok = dict_set(r->arena, d, a->items[0].dict->entries[i].key, a->items[0].dict->entries[i].value);
+    for (size_t i = 0; ok && i < a->n_keywords; i++)
+        ok = dict_set(r->arena, d, value_str(a->keywords[i].name), a->keywords[i].value);
     *out = (struct value){.kind = kind, .dict = d};
     return ok ? true : out_of_memory(r, line);
 }
@@ -126,7 +138,8 @@ static bool call_strftime(struct render *r, int line, const struct arguments *a,
     char format[256], text[512] = "";
     struct tm tm;
     const time_t now = (time_t)r->now;
-    if (a->n != 1 || a->items[0].kind != V_STRING || a->items[0].s.n >= sizeof format) return fail_at(r, line, "strftime_now takes one short format string");
+    if (a->n != 1 || a->items[0].kind != V_STRING || a->items[0].s.n >= sizeof format)
+        return fail_at(r, line, "strftime_now takes one short format string");
     memcpy(format, a->items[0].s.p, a->items[0].s.n);
     format[a->items[0].s.n] = '\0';
     if (!localtime_r(&now, &tm)) return fail_at(r, line, "the time cannot be told");

@@ -1,4 +1,5 @@
-/* The tree, walked. Every step is counted and nesting is bounded, so that no template can run or recurse without end. */
+/* The tree, walked. Every step is counted and nesting is bounded, so that no template can run or recurse without end.
+ */
 #include "eval.h"
 
 #include <math.h>
@@ -31,7 +32,9 @@ bool fail_at(struct render *r, int line, const char *format, ...) {
     return false;
 }
 
-bool out_of_memory(struct render *r, int line) { return fail_at(r, line, "the template needs more memory than the limit of %d bytes", MAX_MEMORY); }
+bool out_of_memory(struct render *r, int line) {
+    return fail_at(r, line, "the template needs more memory than the limit of %d bytes", MAX_MEMORY);
+}
 
 static bool step(struct render *r, int line) {
     if (++r->steps > MAX_STEPS) return fail_at(r, line, "the template ran for more than %d steps", MAX_STEPS);
@@ -120,7 +123,8 @@ bool to_list(struct render *r, int line, struct value v, struct list **out) {
 
 bool get_attribute(struct render *r, int line, struct value object, struct sk_str name, struct value *out) {
     if (object.kind == V_UNDEFINED)
-        return fail_at(r, line, "'%.*s' is undefined, so it has no '%.*s'", (int)object.s.n, object.s.p, (int)name.n, name.p);
+        return fail_at(r, line, "'%.*s' is undefined, so it has no '%.*s'", (int)object.s.n, object.s.p, (int)name.n,
+                       name.p);
     if (object.kind == V_NAMESPACE || (object.kind == V_DICT && !has_method(object, name))) {
         const struct value *member = dict_get(object.dict, value_str(name));
         *out = member ? *member : value_undefined(name);
@@ -136,7 +140,8 @@ bool get_attribute(struct render *r, int line, struct value object, struct sk_st
 }
 
 bool get_item(struct render *r, int line, struct value object, struct value key, struct value *out) {
-    if (object.kind == V_UNDEFINED) return fail_at(r, line, "'%.*s' is undefined, so it has no items", (int)object.s.n, object.s.p);
+    if (object.kind == V_UNDEFINED)
+        return fail_at(r, line, "'%.*s' is undefined, so it has no items", (int)object.s.n, object.s.p);
     if (object.kind == V_DICT || object.kind == V_NAMESPACE) {
         const struct value *member = dict_get(object.dict, key);
         if (member) {
@@ -167,7 +172,8 @@ static bool slice_bound(struct render *r, struct scope *s, const struct node *n,
         *out = fallback;
         return true;
     }
-    if (v.kind != V_INT && v.kind != V_BOOL) return fail_at(r, n->line, "a slice needs whole numbers, not %s", value_type_name(v));
+    if (v.kind != V_INT && v.kind != V_BOOL)
+        return fail_at(r, n->line, "a slice needs whole numbers, not %s", value_type_name(v));
     *out = v.kind == V_INT ? v.i : v.b;
     return true;
 }
@@ -180,17 +186,21 @@ static int64_t clamp(int64_t i, int64_t n, int64_t low, int64_t high) {
 static bool slice(struct render *r, struct scope *s, const struct node *n, struct value *out) {
     struct value object;
     if (!evaluate(r, s, n->a, &object)) return false;
-    if (object.kind != V_LIST && object.kind != V_STRING) return fail_at(r, n->line, "a value of type %s cannot be sliced", value_type_name(object));
+    if (object.kind != V_LIST && object.kind != V_STRING)
+        return fail_at(r, n->line, "a value of type %s cannot be sliced", value_type_name(object));
     const int64_t length = (int64_t)(object.kind == V_LIST ? object.list->n : chars_count(object.s));
     int64_t step_by, start, stop;
     if (!slice_bound(r, s, n->d, 1, &step_by)) return false;
     if (step_by == 0) return fail_at(r, n->line, "a slice cannot have the step 0");
     const bool forward = step_by > 0;
-    if (!slice_bound(r, s, n->b, forward ? 0 : INT64_MAX, &start) || !slice_bound(r, s, n->c, forward ? INT64_MAX : INT64_MIN, &stop)) return false;
+    if (!slice_bound(r, s, n->b, forward ? 0 : INT64_MAX, &start) ||
+        !slice_bound(r, s, n->c, forward ? INT64_MAX : INT64_MIN, &stop))
+        return false;
     start = clamp(start, length, forward ? 0 : -1, forward ? length : length - 1);
     stop = n->c || forward ? clamp(stop, length, forward ? 0 : -1, forward ? length : length - 1) : -1;
     if (object.kind == V_STRING && step_by == 1) {
-        const size_t from = chars_offset(object.s, (size_t)start), to = stop > start ? chars_offset(object.s, (size_t)stop) : from;
+        const size_t from = chars_offset(object.s, (size_t)start),
+                     to = stop > start ? chars_offset(object.s, (size_t)stop) : from;
         *out = value_str((struct sk_str){object.s.p + from, to - from});
         return true;
     }
@@ -251,7 +261,8 @@ static bool integer_operation(struct render *r, int line, char op, int64_t x, in
             overflow = op == 'D' && __builtin_sub_overflow((int64_t)0, x, &result);
             break;
         }
-        result = op == 'D' ? x / y - (x % y != 0 && (x % y < 0) != (y < 0)) : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
+        result = op == 'D' ? x / y - (x % y != 0 && (x % y < 0) != (y < 0))
+                           : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
         break;
     default: /* power */
         if (y < 0) {
@@ -291,7 +302,8 @@ static bool float_operation(struct render *r, int line, char op, double x, doubl
 static bool binary(struct render *r, int line, char op, struct value a, struct value b, struct value *out) {
     if (op == '~') return concatenate(r, line, a, b, out);
     if (value_is_number(a) && value_is_number(b)) {
-        if (op == '/' || a.kind == V_FLOAT || b.kind == V_FLOAT) return float_operation(r, line, op, value_number(a), value_number(b), out);
+        if (op == '/' || a.kind == V_FLOAT || b.kind == V_FLOAT)
+            return float_operation(r, line, op, value_number(a), value_number(b), out);
         return integer_operation(r, line, op, a.kind == V_BOOL ? a.b : a.i, b.kind == V_BOOL ? b.b : b.i, out);
     }
     if (op == '+' && a.kind == V_STRING && b.kind == V_STRING) return concatenate(r, line, a, b, out);
@@ -305,7 +317,8 @@ static bool binary(struct render *r, int line, char op, struct value a, struct v
     }
     if (op == '*' && (a.kind == V_STRING || a.kind == V_LIST) && b.kind == V_INT) return repeat(r, line, a, b.i, out);
     if (op == '*' && (b.kind == V_STRING || b.kind == V_LIST) && a.kind == V_INT) return repeat(r, line, b, a.i, out);
-    if (op == '%' && a.kind == V_STRING) return fail_at(r, line, "formatting with %% is not supported: use ~ or the format filter");
+    if (op == '%' && a.kind == V_STRING)
+        return fail_at(r, line, "formatting with %% is not supported: use ~ or the format filter");
     const struct value *undefined = a.kind == V_UNDEFINED ? &a : (b.kind == V_UNDEFINED ? &b : NULL);
     if (undefined) return fail_at(r, line, "'%.*s' is undefined", (int)undefined->s.n, undefined->s.p);
     const char *name = op == 'D' ? "//" : (op == '^' ? "**" : (char[]){op, '\0'});
@@ -317,7 +330,8 @@ bool contains(struct render *r, int line, struct value needle, struct value hay,
     switch (hay.kind) {
     case V_UNDEFINED: return true;
     case V_STRING:
-        if (needle.kind != V_STRING) return fail_at(r, line, "only a string can be in a string, not %s", value_type_name(needle));
+        if (needle.kind != V_STRING)
+            return fail_at(r, line, "only a string can be in a string, not %s", value_type_name(needle));
         *out = sk_str_find(hay.s, needle.s, 0) != SIZE_MAX;
         return true;
     case V_LIST:
@@ -338,7 +352,8 @@ static bool compare(struct render *r, int line, char op, struct value a, struct 
     case 'n': return contains(r, line, a, b, out) && ((*out = !*out), true);
     default: break;
     }
-    if (!value_compare(a, b, &order)) return fail_at(r, line, "%s and %s cannot be ordered", value_type_name(a), value_type_name(b));
+    if (!value_compare(a, b, &order))
+        return fail_at(r, line, "%s and %s cannot be ordered", value_type_name(a), value_type_name(b));
     *out = op == '<' ? order < 0 : (op == '>' ? order > 0 : (op == 'l' ? order <= 0 : order >= 0));
     return true;
 }
@@ -395,7 +410,8 @@ static bool capture(struct render *r, struct scope *s, const struct node *body, 
     return take_string(r, line, &text, out);
 }
 
-static bool call_macro(struct render *r, int line, const struct closure *c, const struct arguments *a, struct value *out) {
+static bool call_macro(struct render *r, int line, const struct closure *c, const struct arguments *a,
+                       struct value *out) {
     struct scope *s = scope_create(r, c->scope);
     if (!s) return out_of_memory(r, line);
     size_t i = 0, used = 0;
@@ -418,12 +434,14 @@ static bool call_macro(struct render *r, int line, const struct closure *c, cons
         if (!scope_set(r, line, s, a->keywords[k].name, a->keywords[k].value)) return false;
     }
     if (used < a->n + a->n_keywords)
-        return fail_at(r, line, "the macro '%.*s' was given more arguments than it takes", (int)c->node->name.n, c->node->name.p);
+        return fail_at(r, line, "the macro '%.*s' was given more arguments than it takes", (int)c->node->name.n,
+                       c->node->name.p);
     return capture(r, s, c->node->list, line, out);
 }
 
 bool call_value(struct render *r, int line, struct value function, const struct arguments *a, struct value *out) {
-    if (function.kind == V_UNDEFINED) return fail_at(r, line, "'%.*s' is undefined: it cannot be called", (int)function.s.n, function.s.p);
+    if (function.kind == V_UNDEFINED)
+        return fail_at(r, line, "'%.*s' is undefined: it cannot be called", (int)function.s.n, function.s.p);
     if (!enter(r, line)) return false;
     bool ok;
     switch (function.kind) {
@@ -441,7 +459,8 @@ bool call_value(struct render *r, int line, struct value function, const struct 
 static bool evaluate_name(struct scope *s, const struct node *n, struct value *out) {
     const char *function;
     if (scope_get(s, n->name, out)) return true;
-    *out = is_function(n->name, &function) ? (struct value){.kind = V_FUNCTION, .function = function} : value_undefined(n->name);
+    *out = is_function(n->name, &function) ? (struct value){.kind = V_FUNCTION, .function = function}
+                                           : value_undefined(n->name);
     return true;
 }
 
@@ -479,7 +498,9 @@ static bool evaluate_test(struct render *r, struct scope *s, const struct node *
     struct value input;
     struct arguments a;
     bool holds;
-    if (!evaluate(r, s, n->a, &input) || !evaluate_arguments(r, s, n->list, &a) || !apply_test(r, n->line, n->name, input, &a, &holds)) return false;
+    if (!evaluate(r, s, n->a, &input) || !evaluate_arguments(r, s, n->list, &a) ||
+        !apply_test(r, n->line, n->name, input, &a, &holds))
+        return false;
     *out = value_bool(holds);
     return true;
 }
@@ -487,7 +508,8 @@ static bool evaluate_test(struct render *r, struct scope *s, const struct node *
 static bool evaluate_call(struct render *r, struct scope *s, const struct node *n, struct value *out) {
     struct value function;
     struct arguments a;
-    return evaluate(r, s, n->a, &function) && evaluate_arguments(r, s, n->list, &a) && call_value(r, n->line, function, &a, out);
+    return evaluate(r, s, n->a, &function) && evaluate_arguments(r, s, n->list, &a) &&
+           call_value(r, n->line, function, &a, out);
 }
 
 static bool evaluate_inner(struct render *r, struct scope *s, const struct node *n, struct value *out) {
@@ -559,13 +581,17 @@ static bool set_member(struct render *r, int line, struct dict *d, const char *n
 
 static bool fill_loop(struct render *r, int line, struct dict *loop, const struct list *items, size_t i, int depth) {
     const int64_t n = (int64_t)items->n, index = (int64_t)i;
-    return set_member(r, line, loop, "index", value_int(index + 1)) && set_member(r, line, loop, "index0", value_int(index)) &&
-           set_member(r, line, loop, "revindex", value_int(n - index)) && set_member(r, line, loop, "revindex0", value_int(n - index - 1)) &&
-           set_member(r, line, loop, "first", value_bool(i == 0)) && set_member(r, line, loop, "last", value_bool(i + 1 == items->n)) &&
+    return set_member(r, line, loop, "index", value_int(index + 1)) &&
+           set_member(r, line, loop, "index0", value_int(index)) &&
+           set_member(r, line, loop, "revindex", value_int(n - index)) &&
+           set_member(r, line, loop, "revindex0", value_int(n - index - 1)) &&
+           set_member(r, line, loop, "first", value_bool(i == 0)) &&
+           set_member(r, line, loop, "last", value_bool(i + 1 == items->n)) &&
            set_member(r, line, loop, "length", value_int(n)) && set_member(r, line, loop, "depth", value_int(depth)) &&
            set_member(r, line, loop, "depth0", value_int(depth - 1)) &&
            set_member(r, line, loop, "previtem", i ? items->items[i - 1] : value_undefined(sk_str_of("previtem"))) &&
-           set_member(r, line, loop, "nextitem", i + 1 < items->n ? items->items[i + 1] : value_undefined(sk_str_of("nextitem")));
+           set_member(r, line, loop, "nextitem",
+                      i + 1 < items->n ? items->items[i + 1] : value_undefined(sk_str_of("nextitem")));
 }
 
 /* The items that pass the loop's condition; loop.length and the like count only these. */
@@ -596,8 +622,10 @@ static enum flow run_for(struct render *r, struct scope *s, const struct node *n
     for (size_t i = 0; i < items->n; i++) {
         struct scope *inner = scope_create(r, s);
         if (!inner) return out_of_memory(r, n->line), FLOW_FAILED;
-        if (!fill_loop(r, n->line, loop, items, i, 1) || !assign_all(r, inner, n->c, items->items[i])) return FLOW_FAILED;
-        if (!scope_set(r, n->line, inner, sk_str_of("loop"), (struct value){.kind = V_NAMESPACE, .dict = loop})) return FLOW_FAILED;
+        if (!fill_loop(r, n->line, loop, items, i, 1) || !assign_all(r, inner, n->c, items->items[i]))
+            return FLOW_FAILED;
+        if (!scope_set(r, n->line, inner, sk_str_of("loop"), (struct value){.kind = V_NAMESPACE, .dict = loop}))
+            return FLOW_FAILED;
         const enum flow flow = run_body(r, inner, n->list);
         if (flow == FLOW_FAILED) return flow;
         if (flow == FLOW_BREAK) break;
@@ -629,7 +657,9 @@ static bool make_closure(struct render *r, struct scope *s, const struct node *n
 static bool run_call_block(struct render *r, struct scope *s, const struct node *n) {
     struct value function, caller, text;
     struct arguments a;
-    if (!evaluate(r, s, n->a->a, &function) || !evaluate_arguments(r, s, n->a->list, &a) || !make_closure(r, s, n, &caller)) return false;
+    if (!evaluate(r, s, n->a->a, &function) || !evaluate_arguments(r, s, n->a->list, &a) ||
+        !make_closure(r, s, n, &caller))
+        return false;
     struct keyword *keywords = sk_arena_array(r->arena, a.n_keywords + 1, sizeof *keywords);
     if (!keywords) return out_of_memory(r, n->line);
     if (a.n_keywords) memcpy(keywords, a.keywords, a.n_keywords * sizeof *keywords);
@@ -640,7 +670,8 @@ static bool run_call_block(struct render *r, struct scope *s, const struct node 
 }
 
 /* A block's text through a filter chain, whose innermost input is the name "". */
-static bool run_filtered(struct render *r, struct scope *s, const struct node *filters, const struct node *body, int line, struct value *out) {
+static bool run_filtered(struct render *r, struct scope *s, const struct node *filters, const struct node *body,
+                         int line, struct value *out) {
     struct scope *inner = scope_create(r, s);
     if (!inner) return out_of_memory(r, line);
     if (!capture(r, inner, body, line, out)) return false;
@@ -671,7 +702,8 @@ static enum flow run_statement(struct render *r, struct scope *s, const struct n
 static enum flow run_body(struct render *r, struct scope *s, const struct node *list) {
     if (list && !enter(r, list->line)) return FLOW_FAILED;
     enum flow flow = FLOW_ON;
-    for (const struct node *n = list; n && flow == FLOW_ON; n = n->next) flow = step(r, n->line) ? run_statement(r, s, n) : FLOW_FAILED;
+    for (const struct node *n = list; n && flow == FLOW_ON; n = n->next)
+        flow = step(r, n->line) ? run_statement(r, s, n) : FLOW_FAILED;
     if (list) r->depth--;
     return flow;
 }
@@ -685,7 +717,8 @@ sk_status sk_template_compile(struct sk_str source, struct sk_template **out, st
     struct lexeme *tokens;
     size_t n;
     const struct sk_str copy = {sk_arena_copy(&t->arena, source), source.n};
-    sk_status st = copy.p ? template_lex(&t->arena, copy, &tokens, &n, err) : sk_fail_memory(err, source.n, "a template");
+    sk_status st =
+        copy.p ? template_lex(&t->arena, copy, &tokens, &n, err) : sk_fail_memory(err, source.n, "a template");
     if (!st) st = template_parse(&t->arena, tokens, n, &t->body, err);
     if (st) {
         sk_template_free(t);
@@ -701,7 +734,8 @@ void sk_template_free(struct sk_template *t) {
     free(t);
 }
 
-sk_status sk_template_render(const struct sk_template *t, json_t *globals, int64_t now, struct sk_buf *out, struct sk_error *err) {
+sk_status sk_template_render(const struct sk_template *t, json_t *globals, int64_t now, struct sk_buf *out,
+                             struct sk_error *err) {
     struct sk_error local = {0};
     struct sk_arena arena = {.limit_bytes = MAX_MEMORY};
     struct sk_buf text = {.limit = MAX_OUTPUT};
@@ -712,7 +746,8 @@ sk_status sk_template_render(const struct sk_template *t, json_t *globals, int64
     json_object_foreach(globals, key, member) {
         struct value v;
         if (!ok) break;
-        ok = (value_from_json(&arena, member, 0, &v) || fail_at(&r, 1, "the variable '%s' is too large or nested too deeply", key)) &&
+        ok = (value_from_json(&arena, member, 0, &v) ||
+              fail_at(&r, 1, "the variable '%s' is too large or nested too deeply", key)) &&
              scope_set(&r, 1, r.globals, sk_str_of(key), v);
     }
     r.err->status = SK_OK;

@@ -61,8 +61,10 @@ bool take_string(struct render *r, int line, struct sk_buf *b, struct value *out
 bool contains(struct render *r, int line, struct value needle, struct value hay, bool *out);
 
 /* builtins */
-bool apply_filter(struct render *r, const struct node *n, struct value input, const struct arguments *a, struct value *out);
-bool apply_test(struct render *r, int line, struct sk_str name, struct value input, const struct arguments *a, bool *out);
+bool apply_filter(struct render *r, const struct node *n, struct value input, const struct arguments *a,
+                  struct value *out);
+bool apply_test(struct render *r, int line, struct sk_str name, struct value input, const struct arguments *a,
+                bool *out);
 bool has_method(struct value object, struct sk_str name);
 bool call_method(struct render *r, int line, struct method *m, const struct arguments *a, struct value *out);
 bool is_function(struct sk_str name, const char **canonical);

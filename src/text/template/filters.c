@@ -20,15 +20,20 @@ static bool give(struct filter_call *f, struct value v) {
     return true;
 }
 static bool wrong(struct filter_call *f, const char *wanted) {
-    return fail_at(f->r, f->line, "the filter '%.*s' needs %s, not %s", (int)f->name.n, f->name.p, wanted, value_type_name(f->in));
+    return fail_at(f->r, f->line, "the filter '%.*s' needs %s, not %s", (int)f->name.n, f->name.p, wanted,
+                   value_type_name(f->in));
 }
-static bool walk(struct filter_call *f, struct list **out) { return to_list(f->r, f->line, f->in, out); }
+static bool walk(struct filter_call *f, struct list **out) {
+    return to_list(f->r, f->line, f->in, out);
+}
 static bool new_list(struct filter_call *f, struct list **l) {
     *l = list_create(f->r->arena);
     *f->out = (struct value){.kind = V_LIST, .list = *l};
     return *l ? true : out_of_memory(f->r, f->line);
 }
-static bool push(struct filter_call *f, struct list *l, struct value v) { return list_push(f->r->arena, l, v) ? true : out_of_memory(f->r, f->line); }
+static bool push(struct filter_call *f, struct list *l, struct value v) {
+    return list_push(f->r->arena, l, v) ? true : out_of_memory(f->r, f->line);
+}
 
 /* The input as text, as filters on strings take it. */
 static bool text_of(struct filter_call *f, struct sk_str *out) {
@@ -59,20 +64,25 @@ static struct sk_str string(const struct filter_call *f, size_t i, const char *n
 
 static bool filter_case(struct filter_call *f) {
     struct sk_str s;
-    const enum letter_case how = f->name.p[0] == 'u' ? CASE_UPPER : (f->name.p[0] == 'l' ? CASE_LOWER : (f->name.p[0] == 't' ? CASE_TITLE : CASE_CAPITALIZE));
+    const enum letter_case how =
+        f->name.p[0] == 'u' ? CASE_UPPER
+                            : (f->name.p[0] == 'l' ? CASE_LOWER : (f->name.p[0] == 't' ? CASE_TITLE : CASE_CAPITALIZE));
     return text_of(f, &s) && string_case(f->r, f->line, s, how, f->out);
 }
 
 static bool filter_trim(struct filter_call *f) {
     struct sk_str s;
     const struct value *set = argument(f->a, 0, "chars");
-    return text_of(f, &s) && give(f, value_str(string_strip(s, set && set->kind == V_STRING ? set->s : (struct sk_str){NULL, 0}, true, true)));
+    return text_of(f, &s) &&
+           give(f, value_str(
+                       string_strip(s, set && set->kind == V_STRING ? set->s : (struct sk_str){NULL, 0}, true, true)));
 }
 
 static bool filter_replace(struct filter_call *f) {
     struct sk_str s;
     if (f->a->n < 2) return wrong(f, "two strings");
-    return text_of(f, &s) && string_replace(f->r, f->line, s, string(f, 0, "old", ""), string(f, 1, "new", ""), number(f, 2, "count", -1), f->out);
+    return text_of(f, &s) && string_replace(f->r, f->line, s, string(f, 0, "old", ""), string(f, 1, "new", ""),
+                                            number(f, 2, "count", -1), f->out);
 }
 
 static bool filter_string(struct filter_call *f) {
@@ -135,11 +145,13 @@ static bool filter_wordcount(struct filter_call *f) {
 static bool filter_tojson(struct filter_call *f) {
     struct sk_buf b = {.limit = 64 * 1024 * 1024};
     const struct value *indent = argument(f->a, 1, "indent");
-    /* transformers' own tojson takes (ensure_ascii, indent, separators, sort_keys); Jinja's first argument is indent. */
+    /* transformers' own tojson takes (ensure_ascii, indent, separators, sort_keys); Jinja's first argument is indent.
+     */
     if (!indent && f->a->n == 1 && f->a->items[0].kind == V_INT) indent = &f->a->items[0];
     if (argument(f->a, 2, "separators")) return fail_at(f->r, f->line, "tojson's separators are not supported");
     const int width = indent && indent->kind == V_INT && indent->i >= 0 && indent->i <= 64 ? (int)indent->i : -1;
-    if (value_to_json(f->in, width, flag(f, 3, "sort_keys", false), 0, &b)) return take_string(f->r, f->line, &b, f->out);
+    if (value_to_json(f->in, width, flag(f, 3, "sort_keys", false), 0, &b))
+        return take_string(f->r, f->line, &b, f->out);
     sk_buf_free(&b);
     return wrong(f, "something that JSON can hold");
 }
@@ -178,7 +190,8 @@ static bool filter_float(struct filter_call *f) {
 static bool filter_abs(struct filter_call *f) {
     if (!value_is_number(f->in)) return wrong(f, "a number");
     if (f->in.kind == V_FLOAT) return give(f, value_float(fabs(f->in.f)));
-    return give(f, value_int(f->in.kind == V_INT && f->in.i < 0 ? (int64_t)(0 - (uint64_t)f->in.i) : (f->in.kind == V_INT ? f->in.i : f->in.b)));
+    return give(f, value_int(f->in.kind == V_INT && f->in.i < 0 ? (int64_t)(0 - (uint64_t)f->in.i)
+                                                                : (f->in.kind == V_INT ? f->in.i : f->in.b)));
 }
 
 static bool filter_round(struct filter_call *f) {
@@ -205,7 +218,8 @@ static bool filter_length(struct filter_call *f) {
 static bool filter_end(struct filter_call *f) {
     struct list *l;
     if (!walk(f, &l)) return false;
-    return give(f, l->n ? l->items[f->name.p[0] == 'f' ? 0 : l->n - 1] : value_undefined(sk_str_of("an item of nothing")));
+    return give(f,
+                l->n ? l->items[f->name.p[0] == 'f' ? 0 : l->n - 1] : value_undefined(sk_str_of("an item of nothing")));
 }
 
 static bool filter_list(struct filter_call *f) {
@@ -262,15 +276,18 @@ static bool folded(struct filter_call *f, struct value v, bool case_sensitive, s
 
 /* A stable merge sort: keys[i] belongs to items[i]. */
 static bool sort(struct filter_call *f, struct value *items, struct value *keys, size_t n, bool reverse) {
-    struct value *other_items = sk_arena_array(f->r->arena, n, sizeof *items), *other_keys = sk_arena_array(f->r->arena, n, sizeof *keys);
+    struct value *other_items = sk_arena_array(f->r->arena, n, sizeof *items),
+                 *other_keys = sk_arena_array(f->r->arena, n, sizeof *keys);
     if (!other_items || !other_keys) return out_of_memory(f->r, f->line);
     for (size_t width = 1; width < n; width *= 2) {
         for (size_t start = 0; start < n; start += 2 * width) {
-            const size_t mid = start + width < n ? start + width : n, end = start + 2 * width < n ? start + 2 * width : n;
+            const size_t mid = start + width < n ? start + width : n,
+                         end = start + 2 * width < n ? start + 2 * width : n;
             for (size_t i = start, j = mid, k = start; k < end; k++) {
                 int order = 0;
                 if (i < mid && j < end && !value_compare(keys[i], keys[j], &order))
-                    return fail_at(f->r, f->line, "%s and %s cannot be ordered", value_type_name(keys[i]), value_type_name(keys[j]));
+                    return fail_at(f->r, f->line, "%s and %s cannot be ordered", value_type_name(keys[i]),
+                                   value_type_name(keys[j]));
                 const bool left = j >= end || (i < mid && (reverse ? order >= 0 : order <= 0));
                 other_items[k] = left ? items[i] : items[j];
                 other_keys[k] = left ? keys[i++] : keys[j++];
@@ -301,7 +318,9 @@ static bool pairs_of(struct filter_call *f, struct list **out) {
     if (!new_list(f, out)) return false;
     for (size_t i = 0; i < f->in.dict->n; i++) {
         struct list *pair = list_create(f->r->arena);
-        if (!pair || !list_push(f->r->arena, pair, f->in.dict->entries[i].key) || !list_push(f->r->arena, pair, f->in.dict->entries[i].value)) return out_of_memory(f->r, f->line);
+        if (!pair || !list_push(f->r->arena, pair, f->in.dict->entries[i].key) ||
+            !list_push(f->r->arena, pair, f->in.dict->entries[i].value))
+            return out_of_memory(f->r, f->line);
         if (!push(f, *out, (struct value){.kind = V_LIST, .tuple = true, .list = pair})) return false;
     }
     return true;
@@ -315,7 +334,8 @@ static bool filter_items(struct filter_call *f) {
 
 static bool filter_dictsort(struct filter_call *f) {
     struct list *pairs, *keys = list_create(f->r->arena);
-    const bool sensitive = flag(f, 0, "case_sensitive", false), by_value = sk_str_is(string(f, 1, "by", "key"), "value"), reverse = flag(f, 2, "reverse", false);
+    const bool sensitive = flag(f, 0, "case_sensitive", false),
+               by_value = sk_str_is(string(f, 1, "by", "key"), "value"), reverse = flag(f, 2, "reverse", false);
     if (!keys) return out_of_memory(f->r, f->line);
     if (!pairs_of(f, &pairs)) return false;
     for (size_t i = 0; i < pairs->n; i++) {
@@ -350,7 +370,9 @@ static bool filter_extreme(struct filter_call *f) {
         struct value key;
         int order = 0;
         if (!attribute_of(f, l->items[i], path, &key)) return false;
-        if (i && !value_compare(key, best_key, &order)) return fail_at(f->r, f->line, "%s and %s cannot be ordered", value_type_name(key), value_type_name(best_key));
+        if (i && !value_compare(key, best_key, &order))
+            return fail_at(f->r, f->line, "%s and %s cannot be ordered", value_type_name(key),
+                           value_type_name(best_key));
         if (i == 0 || (sk_str_is(f->name, "max") ? order > 0 : order < 0)) best = l->items[i], best_key = key;
     }
     return give(f, best);
@@ -365,7 +387,8 @@ static bool filter_sum(struct filter_call *f) {
         struct value v;
         if (!attribute_of(f, l->items[i], path, &v)) return false;
         if (!value_is_number(v) || !value_is_number(total)) return wrong(f, "numbers");
-        total = total.kind == V_INT && v.kind == V_INT ? value_int((int64_t)((uint64_t)total.i + (uint64_t)v.i)) : value_float(value_number(total) + value_number(v));
+        total = total.kind == V_INT && v.kind == V_INT ? value_int((int64_t)((uint64_t)total.i + (uint64_t)v.i))
+                                                       : value_float(value_number(total) + value_number(v));
     }
     return give(f, total);
 }
@@ -389,7 +412,8 @@ static bool filter_map(struct filter_call *f) {
     }
     if (!walk(f, &l) || !new_list(f, &mapped)) return false;
     const struct value result = *f->out;
-    if (path.kind == V_UNDEFINED && (f->a->n == 0 || f->a->items[0].kind != V_STRING)) return wrong(f, "a filter's name or attribute=");
+    if (path.kind == V_UNDEFINED && (f->a->n == 0 || f->a->items[0].kind != V_STRING))
+        return wrong(f, "a filter's name or attribute=");
     for (size_t i = 0; i < l->n; i++) {
         struct value v;
         if (path.kind != V_UNDEFINED) {
@@ -439,7 +463,9 @@ static bool filter_attr(struct filter_call *f) {
     return get_attribute(f->r, f->line, f->in, f->a->items[0].s, f->out);
 }
 
-static bool filter_same(struct filter_call *f) { return give(f, f->in); }
+static bool filter_same(struct filter_call *f) {
+    return give(f, f->in);
+}
 
 /* "%s, %d" as far as %s and %d go. */
 static bool filter_format(struct filter_call *f) {
@@ -466,17 +492,50 @@ static const struct {
     const char *name;
     bool (*apply)(struct filter_call *);
 } filters[] = {
-    {"upper", filter_case}, {"lower", filter_case}, {"title", filter_case}, {"capitalize", filter_case}, {"trim", filter_trim},
-    {"replace", filter_replace}, {"string", filter_string}, {"indent", filter_indent}, {"escape", filter_escape}, {"e", filter_escape},
-    {"wordcount", filter_wordcount}, {"tojson", filter_tojson}, {"int", filter_int}, {"float", filter_float}, {"abs", filter_abs},
-    {"round", filter_round}, {"length", filter_length}, {"count", filter_length}, {"first", filter_end}, {"last", filter_end},
-    {"list", filter_list}, {"reverse", filter_reverse}, {"join", filter_join}, {"sort", filter_sort}, {"items", filter_items},
-    {"dictsort", filter_dictsort}, {"unique", filter_unique}, {"min", filter_extreme}, {"max", filter_extreme}, {"sum", filter_sum},
-    {"map", filter_map}, {"select", filter_select}, {"reject", filter_select}, {"selectattr", filter_select}, {"rejectattr", filter_select},
-    {"default", filter_default}, {"d", filter_default}, {"attr", filter_attr}, {"safe", filter_same}, {"format", filter_format},
+    {"upper", filter_case},
+    {"lower", filter_case},
+    {"title", filter_case},
+    {"capitalize", filter_case},
+    {"trim", filter_trim},
+    {"replace", filter_replace},
+    {"string", filter_string},
+    {"indent", filter_indent},
+    {"escape", filter_escape},
+    {"e", filter_escape},
+    {"wordcount", filter_wordcount},
+    {"tojson", filter_tojson},
+    {"int", filter_int},
+    {"float", filter_float},
+    {"abs", filter_abs},
+    {"round", filter_round},
+    {"length", filter_length},
+    {"count", filter_length},
+    {"first", filter_end},
+    {"last", filter_end},
+    {"list", filter_list},
+    {"reverse", filter_reverse},
+    {"join", filter_join},
+    {"sort", filter_sort},
+    {"items", filter_items},
+    {"dictsort", filter_dictsort},
+    {"unique", filter_unique},
+    {"min", filter_extreme},
+    {"max", filter_extreme},
+    {"sum", filter_sum},
+    {"map", filter_map},
+    {"select", filter_select},
+    {"reject", filter_select},
+    {"selectattr", filter_select},
+    {"rejectattr", filter_select},
+    {"default", filter_default},
+    {"d", filter_default},
+    {"attr", filter_attr},
+    {"safe", filter_same},
+    {"format", filter_format},
 };
 
-bool apply_filter(struct render *r, const struct node *n, struct value input, const struct arguments *a, struct value *out) {
+bool apply_filter(struct render *r, const struct node *n, struct value input, const struct arguments *a,
+                  struct value *out) {
     struct filter_call f = {r, n->line, n->name, input, a, out};
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (sk_str_is(n->name, filters[i].name)) return filters[i].apply(&f);

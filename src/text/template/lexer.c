@@ -1,5 +1,5 @@
-/* Source to tokens, with Jinja's whitespace rules: trim_blocks (a newline after a block tag goes), lstrip_blocks (spaces
- * before a block tag that starts its line go), '-' (all space on that side goes) and '+' (nothing does). */
+/* Source to tokens, with Jinja's whitespace rules: trim_blocks (a newline after a block tag goes), lstrip_blocks
+ * (spaces before a block tag that starts its line go), '-' (all space on that side goes) and '+' (nothing does). */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,11 +15,13 @@ struct lexer {
     struct lexeme *tokens;
     size_t n, cap;
     struct sk_error *err;
-    bool trim_next; /* the tag before ended in '-': the following text loses its leading space */
+    bool trim_next;    /* the tag before ended in '-': the following text loses its leading space */
     bool newline_next; /* a block tag ended: the following text loses one newline */
 };
 
-static sk_status no_memory(struct lexer *l) { return sk_fail(l->err, SK_ENOMEM, "line %d: the template is too large", l->line); }
+static sk_status no_memory(struct lexer *l) {
+    return sk_fail(l->err, SK_ENOMEM, "line %d: the template is too large", l->line);
+}
 
 static sk_status push(struct lexer *l, struct lexeme t) {
     if (l->n == l->cap) {
@@ -44,12 +46,15 @@ static void advance(struct lexer *l, size_t n) {
     l->at += n;
 }
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
+static bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
+}
 
 /* Where the next tag starts; the end if there is none. */
 static size_t find_tag(const struct lexer *l) {
     for (size_t i = l->at; i + 1 < l->src.n; i++)
-        if (l->src.p[i] == '{' && (l->src.p[i + 1] == '{' || l->src.p[i + 1] == '%' || l->src.p[i + 1] == '#')) return i;
+        if (l->src.p[i] == '{' && (l->src.p[i + 1] == '{' || l->src.p[i + 1] == '%' || l->src.p[i + 1] == '#'))
+            return i;
     return l->src.n;
 }
 
@@ -130,7 +135,9 @@ static sk_status lex_number(struct lexer *l) {
     for (size_t i = l->at; i < l->src.n; i++) {
         const char c = l->src.p[i];
         const bool dot = c == '.' && !is_float && i + 1 < l->src.n && isdigit((unsigned char)l->src.p[i + 1]);
-        const bool exponent = (c == 'e' || c == 'E') && i + 1 < l->src.n && (isdigit((unsigned char)l->src.p[i + 1]) || l->src.p[i + 1] == '-' || l->src.p[i + 1] == '+');
+        const bool exponent =
+            (c == 'e' || c == 'E') && i + 1 < l->src.n &&
+            (isdigit((unsigned char)l->src.p[i + 1]) || l->src.p[i + 1] == '-' || l->src.p[i + 1] == '+');
         const bool sign = (c == '-' || c == '+') && n && (digits[n - 1] == 'e' || digits[n - 1] == 'E');
         if (!isdigit((unsigned char)c) && c != '_' && !dot && !exponent && !sign) break;
         is_float = is_float || dot || exponent;
@@ -149,7 +156,9 @@ static sk_status lex_number(struct lexer *l) {
     return push(l, t);
 }
 
-static bool is_name_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static bool is_name_char(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
 
 /* One token inside a tag. */
 static sk_status lex_token(struct lexer *l) {
@@ -161,7 +170,8 @@ static sk_status lex_token(struct lexer *l) {
         while (l->at < l->src.n && is_name_char(l->src.p[l->at])) l->at++;
         return push(l, (struct lexeme){.kind = T_NAME, .line = l->line, .text = {l->src.p + start, l->at - start}});
     }
-    static const char *const operators[] = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=", "(", ")", "[", "]", "{", "}", ".", ",", ":", "|"};
+    static const char *const operators[] = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<",
+                                            ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ".", ",", ":", "|"};
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (!starts(l, operators[i])) continue;
         const size_t n = strlen(operators[i]);
@@ -205,7 +215,8 @@ static sk_status skip_comment(struct lexer *l) {
 
 /* If the tag just read was {% raw %}, the text up to {% endraw %} goes through as it is. */
 static sk_status take_raw(struct lexer *l) {
-    if (l->n < 3 || l->tokens[l->n - 3].kind != T_BLOCK_BEGIN || l->tokens[l->n - 2].kind != T_NAME || !sk_str_is(l->tokens[l->n - 2].text, "raw"))
+    if (l->n < 3 || l->tokens[l->n - 3].kind != T_BLOCK_BEGIN || l->tokens[l->n - 2].kind != T_NAME ||
+        !sk_str_is(l->tokens[l->n - 2].text, "raw"))
         return SK_OK;
     l->n -= 3;
     const int line = l->line;
@@ -227,7 +238,8 @@ static sk_status take_raw(struct lexer *l) {
     return sk_fail(l->err, SK_EFORMAT, "line %d: {%% raw %%} is not closed with {%% endraw %%}", line);
 }
 
-sk_status template_lex(struct sk_arena *arena, struct sk_str source, struct lexeme **out, size_t *n, struct sk_error *err) {
+sk_status template_lex(struct sk_arena *arena, struct sk_str source, struct lexeme **out, size_t *n,
+                       struct sk_error *err) {
     /* Jinja drops one newline at the end of a template. */
     if (source.n && source.p[source.n - 1] == '\n') source.n--;
     struct lexer l = {.arena = arena, .src = source, .line = 1, .err = err};

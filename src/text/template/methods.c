@@ -149,7 +149,8 @@ static bool remove_affix(struct call *c) {
     struct sk_str x, s = c->self.s;
     if (!string_argument(c, 0, "prefix", sk_str_of(""), &x)) return false;
     const bool prefix = sk_str_is(c->name, "removeprefix");
-    if (x.n && x.n <= s.n && memcmp(prefix ? s.p : s.p + s.n - x.n, x.p, x.n) == 0) s = (struct sk_str){prefix ? s.p + x.n : s.p, s.n - x.n};
+    if (x.n && x.n <= s.n && memcmp(prefix ? s.p : s.p + s.n - x.n, x.p, x.n) == 0)
+        s = (struct sk_str){prefix ? s.p + x.n : s.p, s.n - x.n};
     return give(c, value_str(s));
 }
 
@@ -174,7 +175,8 @@ static bool replace(struct call *c) {
     struct sk_str from, to;
     int64_t limit;
     if (c->a->n < 2) return wrong(c, "two strings");
-    if (!string_argument(c, 0, "old", sk_str_of(""), &from) || !string_argument(c, 1, "new", sk_str_of(""), &to)) return false;
+    if (!string_argument(c, 0, "old", sk_str_of(""), &from) || !string_argument(c, 1, "new", sk_str_of(""), &to))
+        return false;
     if (!int_argument(c, 2, "count", -1, &limit)) return false;
     return string_replace(c->r, c->line, c->self.s, from, to, limit, c->out);
 }
@@ -187,7 +189,9 @@ static bool join(struct call *c) {
 }
 
 static bool change_case(struct call *c) {
-    const enum letter_case how = c->name.p[0] == 'u' ? CASE_UPPER : (c->name.p[0] == 'l' ? CASE_LOWER : (c->name.p[0] == 't' ? CASE_TITLE : CASE_CAPITALIZE));
+    const enum letter_case how =
+        c->name.p[0] == 'u' ? CASE_UPPER
+                            : (c->name.p[0] == 'l' ? CASE_LOWER : (c->name.p[0] == 't' ? CASE_TITLE : CASE_CAPITALIZE));
     return string_case(c->r, c->line, c->self.s, how, c->out);
 }
 
@@ -294,7 +298,8 @@ static bool dict_list(struct call *c) {
         struct value v = c->name.p[0] == 'k' ? e->key : e->value;
         if (c->name.p[0] == 'i') {
             struct list *pair = list_create(c->r->arena);
-            if (!pair || !list_push(c->r->arena, pair, e->key) || !list_push(c->r->arena, pair, e->value)) return out_of_memory(c->r, c->line);
+            if (!pair || !list_push(c->r->arena, pair, e->key) || !list_push(c->r->arena, pair, e->value))
+                return out_of_memory(c->r, c->line);
             v = (struct value){.kind = V_LIST, .tuple = true, .list = pair};
         }
         if (!list_push(c->r->arena, l, v)) return out_of_memory(c->r, c->line);
@@ -308,7 +313,8 @@ static bool dict_lookup(struct call *c) {
     if (v) return give(c, *v);
     const struct value *fallback = argument(c->a, 1, "default");
     *c->out = fallback ? *fallback : value_none();
-    if (sk_str_is(c->name, "setdefault") && !dict_set(c->r->arena, c->self.dict, c->a->items[0], *c->out)) return out_of_memory(c->r, c->line);
+    if (sk_str_is(c->name, "setdefault") && !dict_set(c->r->arena, c->self.dict, c->a->items[0], *c->out))
+        return out_of_memory(c->r, c->line);
     return true;
 }
 
@@ -329,9 +335,12 @@ static bool dict_pop(struct call *c) {
 static bool dict_update(struct call *c) {
     if (c->a->n && c->a->items[0].kind != V_DICT) return wrong(c, "a dict");
     for (size_t i = 0; c->a->n && i < c->a->items[0].dict->n; i++)
-        if (!dict_set(c->r->arena, c->self.dict, c->a->items[0].dict->entries[i].key, c->a->items[0].dict->entries[i].value)) return out_of_memory(c->r, c->line);
+        if (!dict_set(c->r->arena, c->self.dict, c->a->items[0].dict->entries[i].key,
+                      c->a->items[0].dict->entries[i].value))
+            return out_of_memory(c->r, c->line);
     for (size_t i = 0; i < c->a->n_keywords; i++)
-        if (!dict_set(c->r->arena, c->self.dict, value_str(c->a->keywords[i].name), c->a->keywords[i].value)) return out_of_memory(c->r, c->line);
+        if (!dict_set(c->r->arena, c->self.dict, value_str(c->a->keywords[i].name), c->a->keywords[i].value))
+            return out_of_memory(c->r, c->line);
     return give(c, value_none());
 }
 
@@ -344,7 +353,8 @@ static bool copy(struct call *c) {
     }
     struct dict *d = dict_create(c->r->arena);
     bool ok = d != NULL;
-    for (size_t i = 0; ok && i < c->self.dict->n; i++) ok = dict_set(c->r->arena, d, c->self.dict->entries[i].key, c->self.dict->entries[i].value);
+    for (size_t i = 0; ok && i < c->self.dict->n; i++)
+        ok = dict_set(c->r->arena, d, c->self.dict->entries[i].key, c->self.dict->entries[i].value);
     return ok ? give(c, (struct value){.kind = V_DICT, .dict = d}) : out_of_memory(c->r, c->line);
 }
 
@@ -355,17 +365,50 @@ static const struct {
     const char *name;
     bool (*call)(struct call *);
 } methods[] = {
-    {V_STRING, "strip", strip}, {V_STRING, "lstrip", strip}, {V_STRING, "rstrip", strip}, {V_STRING, "split", split},
-    {V_STRING, "rsplit", split}, {V_STRING, "splitlines", splitlines}, {V_STRING, "startswith", affix}, {V_STRING, "endswith", affix},
-    {V_STRING, "removeprefix", remove_affix}, {V_STRING, "removesuffix", remove_affix}, {V_STRING, "find", find}, {V_STRING, "rfind", find},
-    {V_STRING, "index", find}, {V_STRING, "count", count}, {V_STRING, "replace", replace}, {V_STRING, "join", join},
-    {V_STRING, "upper", change_case}, {V_STRING, "lower", change_case}, {V_STRING, "title", change_case}, {V_STRING, "capitalize", change_case},
-    {V_STRING, "isdigit", class_of}, {V_STRING, "isnumeric", class_of}, {V_STRING, "isdecimal", class_of}, {V_STRING, "isalpha", class_of},
-    {V_STRING, "isalnum", class_of}, {V_STRING, "isspace", class_of}, {V_STRING, "isupper", cased}, {V_STRING, "islower", cased},
-    {V_LIST, "append", list_append}, {V_LIST, "extend", list_extend}, {V_LIST, "insert", list_insert}, {V_LIST, "pop", list_pop},
-    {V_LIST, "index", list_index}, {V_LIST, "count", list_index}, {V_LIST, "reverse", list_reverse}, {V_LIST, "copy", copy},
-    {V_DICT, "items", dict_list}, {V_DICT, "keys", dict_list}, {V_DICT, "values", dict_list}, {V_DICT, "get", dict_lookup},
-    {V_DICT, "setdefault", dict_lookup}, {V_DICT, "pop", dict_pop}, {V_DICT, "update", dict_update}, {V_DICT, "copy", copy},
+    {V_STRING, "strip", strip},
+    {V_STRING, "lstrip", strip},
+    {V_STRING, "rstrip", strip},
+    {V_STRING, "split", split},
+    {V_STRING, "rsplit", split},
+    {V_STRING, "splitlines", splitlines},
+    {V_STRING, "startswith", affix},
+    {V_STRING, "endswith", affix},
+    {V_STRING, "removeprefix", remove_affix},
+    {V_STRING, "removesuffix", remove_affix},
+    {V_STRING, "find", find},
+    {V_STRING, "rfind", find},
+    {V_STRING, "index", find},
+    {V_STRING, "count", count},
+    {V_STRING, "replace", replace},
+    {V_STRING, "join", join},
+    {V_STRING, "upper", change_case},
+    {V_STRING, "lower", change_case},
+    {V_STRING, "title", change_case},
+    {V_STRING, "capitalize", change_case},
+    {V_STRING, "isdigit", class_of},
+    {V_STRING, "isnumeric", class_of},
+    {V_STRING, "isdecimal", class_of},
+    {V_STRING, "isalpha", class_of},
+    {V_STRING, "isalnum", class_of},
+    {V_STRING, "isspace", class_of},
+    {V_STRING, "isupper", cased},
+    {V_STRING, "islower", cased},
+    {V_LIST, "append", list_append},
+    {V_LIST, "extend", list_extend},
+    {V_LIST, "insert", list_insert},
+    {V_LIST, "pop", list_pop},
+    {V_LIST, "index", list_index},
+    {V_LIST, "count", list_index},
+    {V_LIST, "reverse", list_reverse},
+    {V_LIST, "copy", copy},
+    {V_DICT, "items", dict_list},
+    {V_DICT, "keys", dict_list},
+    {V_DICT, "values", dict_list},
+    {V_DICT, "get", dict_lookup},
+    {V_DICT, "setdefault", dict_lookup},
+    {V_DICT, "pop", dict_pop},
+    {V_DICT, "update", dict_update},
+    {V_DICT, "copy", copy},
 };
 
 bool has_method(struct value object, struct sk_str name) {

@@ -22,15 +22,37 @@ static bool parse_body(struct parser *p, struct node **list, const char *const *
 /* All parse functions give NULL (or false) after the first error, which is in p->err. */
 #define FAIL(p, ...) (sk_fail((p)->err, SK_EFORMAT, __VA_ARGS__), NULL)
 
-static const struct lexeme *peek(const struct parser *p) { return &p->tokens[p->at]; }
-static const struct lexeme *take(struct parser *p) { return &p->tokens[p->at++]; }
-static bool is_op(const struct lexeme *t, const char *op) { return t->kind == T_OP && sk_str_is(t->text, op); }
-static bool is_name(const struct lexeme *t, const char *name) { return t->kind == T_NAME && sk_str_is(t->text, name); }
-static bool accept_op(struct parser *p, const char *op) { return is_op(peek(p), op) && take(p); }
-static bool accept_name(struct parser *p, const char *name) { return is_name(peek(p), name) && take(p); }
+static const struct lexeme *peek(const struct parser *p) {
+    return &p->tokens[p->at];
+}
+static const struct lexeme *take(struct parser *p) {
+    return &p->tokens[p->at++];
+}
+static bool is_op(const struct lexeme *t, const char *op) {
+    return t->kind == T_OP && sk_str_is(t->text, op);
+}
+static bool is_name(const struct lexeme *t, const char *name) {
+    return t->kind == T_NAME && sk_str_is(t->text, name);
+}
+static bool accept_op(struct parser *p, const char *op) {
+    return is_op(peek(p), op) && take(p);
+}
+static bool accept_name(struct parser *p, const char *name) {
+    return is_name(peek(p), name) && take(p);
+}
 
 static const char *describe(const struct lexeme *t, char out[64]) {
-    static const char *const kinds[] = {"the end of the template", "text", "{%", "%}", "{{", "}}", "a name", "a string", "a number", "a number", "an operator"};
+    static const char *const kinds[] = {"the end of the template",
+                                        "text",
+                                        "{%",
+                                        "%}",
+                                        "{{",
+                                        "}}",
+                                        "a name",
+                                        "a string",
+                                        "a number",
+                                        "a number",
+                                        "an operator"};
     if (t->kind == T_NAME || t->kind == T_OP)
         snprintf(out, 64, "'%.*s'", (int)(t->text.n < 50 ? t->text.n : 50), t->text.p);
     else
@@ -81,7 +103,8 @@ static bool parse_arguments(struct parser *p, struct node **list) {
         const struct lexeme *t = peek(p);
         struct node *argument;
         if (is_op(t, "*") || is_op(t, "**")) {
-            sk_fail(p->err, SK_EUNSUPPORTED, "line %d: unpacking arguments with %.*s is not supported", t->line, (int)t->text.n, t->text.p);
+            sk_fail(p->err, SK_EUNSUPPORTED, "line %d: unpacking arguments with %.*s is not supported", t->line,
+                    (int)t->text.n, t->text.p);
             return false;
         }
         if (t->kind == T_NAME && is_op(&p->tokens[p->at + 1], "=")) {
@@ -248,11 +271,12 @@ static struct node *parse_test(struct parser *p, struct node *n) {
     if (!n) return NULL;
     n->name = t->text;
     const struct lexeme *next = peek(p);
-    const bool keyword = is_name(next, "else") || is_name(next, "or") || is_name(next, "and") || is_name(next, "is") || is_name(next, "if") ||
-                         is_name(next, "not") || is_name(next, "in");
+    const bool keyword = is_name(next, "else") || is_name(next, "or") || is_name(next, "and") || is_name(next, "is") ||
+                         is_name(next, "if") || is_name(next, "not") || is_name(next, "in");
     if (accept_op(p, "(")) {
         if (!parse_arguments(p, &n->list)) return NULL;
-    } else if ((next->kind == T_NAME && !keyword) || next->kind == T_STRING || next->kind == T_INT || next->kind == T_FLOAT || is_op(next, "[") || is_op(next, "{")) {
+    } else if ((next->kind == T_NAME && !keyword) || next->kind == T_STRING || next->kind == T_INT ||
+               next->kind == T_FLOAT || is_op(next, "[") || is_op(next, "{")) {
         if (!(n->list = parse_postfix(p, parse_primary(p)))) return NULL;
     }
     return negated ? make_unary(p, N_NOT, t->line, n) : n;
@@ -421,7 +445,8 @@ static bool end_tag(struct parser *p) {
     return true;
 }
 
-/* Names to assign to, separated by commas; with `attributes` also name.attribute. Parentheses around them are allowed. */
+/* Names to assign to, separated by commas; with `attributes` also name.attribute. Parentheses around them are allowed.
+ */
 static struct node *parse_targets(struct parser *p, bool attributes) {
     struct node *first = NULL, **end = &first;
     const bool parenthesis = accept_op(p, "(");
@@ -445,11 +470,14 @@ static struct node *parse_targets(struct parser *p, bool attributes) {
 }
 
 static const char *const end_if[] = {"elif", "else", "endif", NULL}, *const end_for[] = {"else", "endfor", NULL},
-                        *const end_set[] = {"endset", NULL}, *const end_macro[] = {"endmacro", NULL}, *const end_call[] = {"endcall", NULL},
-                        *const end_filter[] = {"endfilter", NULL}, *const end_generation[] = {"endgeneration", NULL};
+                         *const end_set[] = {"endset", NULL}, *const end_macro[] = {"endmacro", NULL},
+                         *const end_call[] = {"endcall", NULL}, *const end_filter[] = {"endfilter", NULL},
+                         *const end_generation[] = {"endgeneration", NULL};
 
 /* The body after a tag, and the tag that ends it (its name is consumed, not its '%}'). */
-static bool body_after_tag(struct parser *p, struct node **list, const char *const *ends) { return end_tag(p) && parse_body(p, list, ends); }
+static bool body_after_tag(struct parser *p, struct node **list, const char *const *ends) {
+    return end_tag(p) && parse_body(p, list, ends);
+}
 
 static struct node *parse_if(struct parser *p, int line) {
     struct node *n = make_unary(p, N_IF, line, parse_tuple(p, NULL));
@@ -588,7 +616,9 @@ static struct node *parse_statement(struct parser *p) {
         struct node *n = make_unary(p, N_SET, t->line, parse_tuple(p, NULL)); /* no targets: evaluated and dropped */
         return n && end_tag(p) ? n : NULL;
     }
-    return sk_fail(p->err, SK_EUNSUPPORTED, "line %d: the statement '%.*s' is not supported", t->line, (int)(t->text.n < 50 ? t->text.n : 50), t->text.p), NULL;
+    return sk_fail(p->err, SK_EUNSUPPORTED, "line %d: the statement '%.*s' is not supported", t->line,
+                   (int)(t->text.n < 50 ? t->text.n : 50), t->text.p),
+           NULL;
 }
 
 /* Statements up to a tag named in `ends` (left with its name as the next token), or to the end if ends is NULL. */
@@ -601,7 +631,8 @@ static bool parse_body(struct parser *p, struct node **list, const char *const *
             p->nesting--;
             if (!ends) return true;
             for (size_t i = 0;; i++)
-                if (!ends[i + 1]) return FAIL(p, "line %d: the template ends before {%% %s %%}", t->line, ends[i]) != NULL;
+                if (!ends[i + 1])
+                    return FAIL(p, "line %d: the template ends before {%% %s %%}", t->line, ends[i]) != NULL;
         }
         take(p);
         if (t->kind == T_TEXT) {
@@ -624,7 +655,8 @@ static bool parse_body(struct parser *p, struct node **list, const char *const *
     }
 }
 
-sk_status template_parse(struct sk_arena *arena, const struct lexeme *tokens, size_t n, struct node **out, struct sk_error *err) {
+sk_status template_parse(struct sk_arena *arena, const struct lexeme *tokens, size_t n, struct node **out,
+                         struct sk_error *err) {
     (void)n;
     struct sk_error local = {0};
     struct parser p = {.arena = arena, .tokens = tokens, .err = err ? err : &local};

@@ -26,12 +26,14 @@ bool string_case(struct render *r, int line, struct sk_str s, enum letter_case h
             sk_buf_putc(&b, s.p[i]);
             continue;
         }
-        const bool upper = how == CASE_UPPER || (how == CASE_CAPITALIZE && first) || (how == CASE_TITLE && !after_letter);
+        const bool upper =
+            how == CASE_UPPER || (how == CASE_CAPITALIZE && first) || (how == CASE_TITLE && !after_letter);
         if (c == 0xDF && upper && how == CASE_UPPER) {
             sk_buf_puts(&b, "SS");
         } else {
             char utf8[4];
-            const int32_t changed = upper ? (how == CASE_UPPER ? utf8proc_toupper(c) : utf8proc_totitle(c)) : utf8proc_tolower(c);
+            const int32_t changed =
+                upper ? (how == CASE_UPPER ? utf8proc_toupper(c) : utf8proc_totitle(c)) : utf8proc_tolower(c);
             sk_buf_append(&b, utf8, sk_utf8_encode((uint32_t)changed, utf8));
         }
         after_letter = is_letter(c);
@@ -65,7 +67,8 @@ struct sk_str string_strip(struct sk_str s, struct sk_str set, bool left, bool r
     return s;
 }
 
-bool string_replace(struct render *r, int line, struct sk_str s, struct sk_str from, struct sk_str to, int64_t limit, struct value *out) {
+bool string_replace(struct render *r, int line, struct sk_str s, struct sk_str from, struct sk_str to, int64_t limit,
+                    struct value *out) {
     struct sk_buf b = {.limit = 64 * 1024 * 1024};
     size_t at = 0;
     for (int64_t done = 0; limit < 0 || done < limit; done++) {

@@ -9,8 +9,12 @@
 
 enum { MAX_DEPTH = 100 };
 
-struct list *list_create(struct sk_arena *arena) { return sk_arena_alloc(arena, sizeof(struct list)); }
-struct dict *dict_create(struct sk_arena *arena) { return sk_arena_alloc(arena, sizeof(struct dict)); }
+struct list *list_create(struct sk_arena *arena) {
+    return sk_arena_alloc(arena, sizeof(struct list));
+}
+struct dict *dict_create(struct sk_arena *arena) {
+    return sk_arena_alloc(arena, sizeof(struct dict));
+}
 
 static void *grown(struct sk_arena *arena, const void *old, size_t n, size_t *cap, size_t size) {
     const size_t bigger = *cap ? *cap * 2 : 4;
@@ -110,9 +114,13 @@ bool value_is_true(struct value v) {
     }
 }
 
-double value_number(struct value v) { return v.kind == V_FLOAT ? v.f : (v.kind == V_BOOL ? (double)v.b : (double)v.i); }
+double value_number(struct value v) {
+    return v.kind == V_FLOAT ? v.f : (v.kind == V_BOOL ? (double)v.b : (double)v.i);
+}
 
-static int64_t as_int(struct value v) { return v.kind == V_BOOL ? v.b : v.i; }
+static int64_t as_int(struct value v) {
+    return v.kind == V_BOOL ? v.b : v.i;
+}
 
 bool value_equal(struct value a, struct value b) {
     if (value_is_number(a) && value_is_number(b))
@@ -165,7 +173,8 @@ bool value_compare(struct value a, struct value b, int *out) {
 }
 
 const char *value_type_name(struct value v) {
-    static const char *const names[] = {"undefined", "None", "bool", "int", "float", "str", "list", "dict", "namespace", "macro", "function", "method"};
+    static const char *const names[] = {"undefined", "None", "bool",      "int",   "float",    "str",
+                                        "list",      "dict", "namespace", "macro", "function", "method"};
     return names[v.kind];
 }
 

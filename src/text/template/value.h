@@ -8,7 +8,20 @@
 
 #include <jansson.h>
 
-enum value_kind { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_NAMESPACE, V_MACRO, V_FUNCTION, V_METHOD };
+enum value_kind {
+    V_UNDEFINED,
+    V_NONE,
+    V_BOOL,
+    V_INT,
+    V_FLOAT,
+    V_STRING,
+    V_LIST,
+    V_DICT,
+    V_NAMESPACE,
+    V_MACRO,
+    V_FUNCTION,
+    V_METHOD
+};
 
 struct value {
     enum value_kind kind;
@@ -45,12 +58,24 @@ struct method {
     struct sk_str name;
 };
 
-static inline struct value value_none(void) { return (struct value){.kind = V_NONE}; }
-static inline struct value value_undefined(struct sk_str name) { return (struct value){.kind = V_UNDEFINED, .s = name}; }
-static inline struct value value_bool(bool b) { return (struct value){.kind = V_BOOL, .b = b}; }
-static inline struct value value_int(int64_t i) { return (struct value){.kind = V_INT, .i = i}; }
-static inline struct value value_float(double f) { return (struct value){.kind = V_FLOAT, .f = f}; }
-static inline struct value value_str(struct sk_str s) { return (struct value){.kind = V_STRING, .s = s}; }
+static inline struct value value_none(void) {
+    return (struct value){.kind = V_NONE};
+}
+static inline struct value value_undefined(struct sk_str name) {
+    return (struct value){.kind = V_UNDEFINED, .s = name};
+}
+static inline struct value value_bool(bool b) {
+    return (struct value){.kind = V_BOOL, .b = b};
+}
+static inline struct value value_int(int64_t i) {
+    return (struct value){.kind = V_INT, .i = i};
+}
+static inline struct value value_float(double f) {
+    return (struct value){.kind = V_FLOAT, .f = f};
+}
+static inline struct value value_str(struct sk_str s) {
+    return (struct value){.kind = V_STRING, .s = s};
+}
 
 /* NULL / false when the arena is exhausted. */
 struct list *list_create(struct sk_arena *arena);
@@ -65,7 +90,9 @@ bool value_is_true(struct value v);
 bool value_equal(struct value a, struct value b);
 /* -1, 0, 1; false if the two cannot be ordered. */
 bool value_compare(struct value a, struct value b, int *out);
-static inline bool value_is_number(struct value v) { return v.kind == V_INT || v.kind == V_FLOAT || v.kind == V_BOOL; }
+static inline bool value_is_number(struct value v) {
+    return v.kind == V_INT || v.kind == V_FLOAT || v.kind == V_BOOL;
+}
 double value_number(struct value v);
 const char *value_type_name(struct value v);
 
