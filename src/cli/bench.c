@@ -171,7 +171,7 @@ int command_bench(int argc, char **argv) {
     bool json = false, spec = false, curve = false, help;
     size_t n_new = 128, n_prompts = SIZE_MAX;
     const char *workloads = "bench/workloads", *draft_model = NULL;
-    const struct option options[] = {
+    const struct option own[] = {
         {"spec", 0, OPTION_FLAG, &spec, NULL, "measure workloads plainly and with each proposer instead"},
         {"spec-curve", 0, OPTION_FLAG, &curve, NULL, "measure the gain against the accuracy of drafts instead"},
         {"workloads", 0, OPTION_STRING, &workloads, "DIR",
@@ -181,15 +181,18 @@ int command_bench(int argc, char **argv) {
         {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
         {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
         {"repeats", 'r', OPTION_SIZE, &repeats, "N", "passes per figure, of which the median counts (default 15)"},
-        MODEL_OPTIONS(mo),
         {0}};
+    struct option_list options = {0};
+    options_add(&options, own);
+    model_option_rows(&options, &mo);
+
     struct sk_error err = {0};
-    if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
+    if (options_parse(options.items, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
         options_help(
             "bench -m MODEL [options]",
             "Measures load time, decoding, passes of 1 to 16 rows and prefill, beside the memory's copy bandwidth.",
-            options);
+            options.items);
         return 0;
     }
     struct model m = {0};

@@ -297,22 +297,25 @@ int command_chat(int argc, char **argv) {
     struct model_options mo = {0};
     size_t n_positional;
     bool help;
-    const struct option options[] = {
+    const struct option own[] = {
         {"system", 0, OPTION_STRING, &c.system, "TEXT", "a system message"},
         {"max-tokens", 'n', OPTION_SIZE, &c.max_tokens, "N", "at most so many tokens per answer (default 2048)"},
         {"chat-template", 0, OPTION_STRING, &mo.template_file, "FILE", "instead of the model's own"},
-        MODEL_OPTIONS(mo),
-        SAMPLING_OPTIONS(c.so),
-        SPEC_OPTIONS(c.spec),
         {0}};
+    struct option_list options = {0};
+    options_add(&options, own);
+    model_option_rows(&options, &mo);
+    sampling_option_rows(&options, &c.so);
+    spec_option_rows(&options, &c.spec);
+
     struct sk_error err = {0};
     struct sk_logit_bias bias[64];
-    if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
+    if (options_parse(options.items, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
         options_help("chat -m MODEL [options]",
                      "Talks to a model on the terminal; /help there lists the commands. Reads lines from stdin if that "
                      "is no terminal.",
-                     options);
+                     options.items);
         return 0;
     }
     setlocale(LC_CTYPE, "");

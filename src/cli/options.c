@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+void options_add(struct option_list *list, const struct option *rows) {
+    const size_t most = sizeof list->items / sizeof *list->items - 1;
+    for (; rows->name && list->n < most; rows++) list->items[list->n++] = *rows;
+}
+
 static const struct option *find(const struct option *options, const char *name, size_t n, char letter) {
     for (const struct option *o = options; o->name; o++) {
         if (name && strlen(o->name) == n && strncmp(o->name, name, n) == 0) return o;

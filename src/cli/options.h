@@ -30,10 +30,13 @@ struct option {
     const char *help;
 };
 
-struct command {
-    const char *name, *usage, *summary;
-    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+/* Rows from several places. */
+struct option_list {
+    struct option items[64]; /* the first with a NULL name ends them */
+    size_t n;
 };
+/* Adds rows up to the first with a NULL name. */
+void options_add(struct option_list *list, const struct option *rows);
 
 /* Parses argv[1..); what is no option goes to positional[*n_positional]. *help is set by --help. The options end at the
  * first with a NULL name. */

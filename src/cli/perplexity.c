@@ -60,18 +60,21 @@ int command_perplexity(int argc, char **argv) {
     const char *file = NULL;
     size_t window = 512, n_positional;
     bool json = false, help;
-    const struct option options[] = {{"file", 'f', OPTION_STRING, &file, "FILE", "the text; - is stdin"},
-                                     {"window", 'w', OPTION_SIZE, &window, "N", "tokens per window (default 512)"},
-                                     {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
-                                     MODEL_OPTIONS(mo),
-                                     {0}};
+    const struct option own[] = {{"file", 'f', OPTION_STRING, &file, "FILE", "the text; - is stdin"},
+                                 {"window", 'w', OPTION_SIZE, &window, "N", "tokens per window (default 512)"},
+                                 {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
+                                 {0}};
+    struct option_list options = {0};
+    options_add(&options, own);
+    model_option_rows(&options, &mo);
+
     struct sk_error err = {0};
-    if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
+    if (options_parse(options.items, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
         options_help("perplexity -m MODEL -f TEXT [options]",
                      "Measures how well a model predicts a text: e^(mean negative log-likelihood) over the second half "
                      "of each window.",
-                     options);
+                     options.items);
         return 0;
     }
     struct model m = {0};

@@ -65,7 +65,7 @@ int command_run(int argc, char **argv) {
     const char *prompt = NULL, *file = NULL, *system = NULL;
     size_t max_tokens = 256, n_positional, chunk = 0;
     bool raw = false, json = false, help, ignore_end = false;
-    const struct option options[] = {
+    const struct option own[] = {
         {"prompt", 'p', OPTION_STRING, &prompt, "TEXT", "what to answer"},
         {"file", 'f', OPTION_STRING, &file, "FILE", "the prompt from a file; - is stdin"},
         {"system", 0, OPTION_STRING, &system, "TEXT", "a system message"},
@@ -75,15 +75,18 @@ int command_run(int argc, char **argv) {
         {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object instead of text"},
         {"ignore-end", 0, OPTION_FLAG, &ignore_end, NULL, "go on past end-of-generation tokens"},
         {"prefill-chunk", 0, OPTION_SIZE, &chunk, "N", "prompt tokens per pass (default: as many as fit)"},
-        MODEL_OPTIONS(mo),
-        SAMPLING_OPTIONS(so),
-        SPEC_OPTIONS(spec),
         {0}};
+    struct option_list options = {0};
+    options_add(&options, own);
+    model_option_rows(&options, &mo);
+    sampling_option_rows(&options, &so);
+    spec_option_rows(&options, &spec);
+
     struct sk_error err = {0};
-    if (options_parse(options, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
+    if (options_parse(options.items, argc, argv, NULL, 0, &n_positional, &help, &err)) return fail_command(&err) + 1;
     if (help) {
         options_help("run -m MODEL -p TEXT [options]",
-                     "Answers one prompt. Text goes to stdout, one line of statistics to stderr.", options);
+                     "Answers one prompt. Text goes to stdout, one line of statistics to stderr.", options.items);
         return 0;
     }
     struct model m = {0};

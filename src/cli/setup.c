@@ -24,6 +24,45 @@ static void show_progress(void *ctx, double fraction) {
     fflush(stderr);
 }
 
+void model_option_rows(struct option_list *list, struct model_options *o) {
+    const struct option rows[] = {
+        {"model", 'm', OPTION_STRING, &o->model, "FILE", "the model, a GGUF file (of a split one, the first part)"},
+        {"threads", 't', OPTION_SIZE, &o->n_threads, "N", "compute threads (default: physical cores)"},
+        {"context", 'c', OPTION_SIZE, &o->context, "N", "positions of context (default: the model's, at most 8192)"},
+        {"mtp", 0, OPTION_STRING, &o->mtp_file, "FILE", "a GGUF with a multi-token-prediction block for this model"},
+        {"isa", 0, OPTION_STRING, &o->isa, "NAME", "kernels: scalar, avx2, avx512 (default: the fastest here)"},
+        {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &o->allow_unknown_pretokenizer, NULL,
+         "go on with an unknown pre-tokenizer, using gpt-2's"},
+        {0},
+    };
+    options_add(list, rows);
+}
+
+void sampling_option_rows(struct option_list *list, struct sampling_options *s) {
+    const struct option rows[] = {
+        {"temperature", 0, OPTION_FLOAT, &s->params.temperature, "X", "0 takes the most likely token (default 0.8)"},
+        {"top-k", 0, OPTION_U32, &s->params.top_k, "N", "only the N most likely tokens; 0 = off (default 40)"},
+        {"top-p", 0, OPTION_FLOAT, &s->params.top_p, "X",
+         "only the most likely tokens of mass X; 1 = off (default 0.95)"},
+        {"min-p", 0, OPTION_FLOAT, &s->params.min_p, "X",
+         "only tokens at least X as likely as the first; 0 = off (default 0.05)"},
+        {"typical-p", 0, OPTION_FLOAT, &s->params.typical_p, "X", "locally typical sampling; 1 = off (default 1)"},
+        {"repetition-penalty", 0, OPTION_FLOAT, &s->params.repetition_penalty, "X",
+         "divides logits of tokens seen; 1 = off (default 1)"},
+        {"presence-penalty", 0, OPTION_FLOAT, &s->params.presence_penalty, "X",
+         "taken off tokens seen; 0 = off (default 0)"},
+        {"frequency-penalty", 0, OPTION_FLOAT, &s->params.frequency_penalty, "X",
+         "taken off for each time seen; 0 = off (default 0)"},
+        {"penalty-window", 0, OPTION_U32, &s->params.penalty_window, "N",
+         "last tokens that penalties look at; 0 = all (default 64)"},
+        {"logit-bias", 0, OPTION_STRINGS, &s->bias, "ID=X", "adds X to a token's logit; may be repeated"},
+        {"seed", 's', OPTION_SEED, &s->seed, "N", "of the random draws (default: drawn, and shown)"},
+        {"stop", 0, OPTION_STRINGS, &s->stops, "TEXT", "ends the answer before TEXT; may be repeated"},
+        {0},
+    };
+    options_add(list, rows);
+}
+
 sk_status setup_file(struct model *m, const struct model_options *o, struct sk_error *err) {
     if (!o->model) return sk_fail(err, SK_EINVAL, "no model was given: -m FILE names one");
     return sk_gguf_open(o->model, &m->gguf, err);

@@ -21,6 +21,36 @@ struct spec_options spec_defaults(void) {
                                  .plugin_timeout_ms = 50};
 }
 
+void spec_option_rows(struct option_list *list, struct spec_options *s) {
+    const struct option rows[] = {
+        {"spec", 0, OPTION_STRING, &s->proposers, "LIST",
+         "auto, off, or some of mtp,ngram,suffix,cache,prediction,draft,plugin:PATH (default auto)"},
+        {"spec-width", 0, OPTION_STRING, &s->width, "W",
+         "drafts per window: auto (by measured gain), adaptive, or 0 to 63 (default auto)"},
+        {"spec-max", 0, OPTION_SIZE, &s->max_width, "N", "most drafts per window of auto and adaptive (default 31)"},
+        {"spec-trace", 0, OPTION_STRING, &s->trace, "FILE", "write one JSON line per window"},
+        {"prediction", 0, OPTION_STRING, &s->prediction, "FILE", "the answer is expected to be about this text"},
+        {"draft-model", 0, OPTION_STRING, &s->draft_model, "FILE", "a small GGUF with the same vocabulary that drafts"},
+        {"draft-max", 0, OPTION_U32, &s->draft_max, "N", "drafts of the draft model at a time (default 8)"},
+        {"draft-min-p", 0, OPTION_FLOAT, &s->draft_min_probability, "X",
+         "it stops drafting below this probability (default 0.4)"},
+        {"mtp-max", 0, OPTION_SIZE, &s->mtp_max, "N", "drafts of the model's own head at a time (default 4)"},
+        {"mtp-min", 0, OPTION_SIZE, &s->mtp_min, "N", "fewer are not used (default 1)"},
+        {"mtp-min-p", 0, OPTION_FLOAT, &s->mtp_min_probability, "X",
+         "it stops drafting below this probability (default 0)"},
+        {"mtp-cooldown", 0, OPTION_SIZE, &s->mtp_cooldown, "N", "tokens without it after a rejection (default 0)"},
+        {"tail-start", 0, OPTION_SIZE, &s->tail_start, "N",
+         "first limit of an n-gram tail after MTP drafts (default 2)"},
+        {"tail-max", 0, OPTION_SIZE, &s->tail_max, "N", "last limit of it (default 16)"},
+        {"tail-pause", 0, OPTION_SIZE, &s->tail_pause, "N",
+         "proposals without a tail after one was rejected (default 2)"},
+        {"plugin-timeout", 0, OPTION_SIZE, &s->plugin_timeout_ms, "MS",
+         "a plugin that takes longer is left alone (default 50)"},
+        {0},
+    };
+    options_add(list, rows);
+}
+
 static sk_status add_proposer(struct spec_options *s, const char *name, size_t n, struct sk_error *err) {
     if (n > 7 && strncmp(name, "plugin:", 7) == 0) {
         free(s->plugin);
