@@ -13,8 +13,7 @@ static double seconds_now(void *ctx) {
 }
 
 /* Drafts for a generation that decodes, written after its committed tokens. */
-static void add_drafts(struct sk_engine *e, struct sk_generation *g, const struct sk_batch *b, size_t other_rows,
-                       double other_tokens) {
+static void add_drafts(struct sk_engine *e, struct sk_generation *g, size_t other_rows, double other_tokens) {
     const size_t budget = g->request.max_tokens - g->stats.n_output, position = g->n_tokens - 1;
     const size_t room =
         other_rows + 1 < e->target->ops->max_rows(e->target) ? e->target->ops->max_rows(e->target) - other_rows : 1;
@@ -25,7 +24,6 @@ static void add_drafts(struct sk_engine *e, struct sk_generation *g, const struc
                                  .other_rows = other_rows,
                                  .other_tokens = other_tokens,
                                  .now = seconds_now};
-    (void)b;
     const double start = seconds_now(NULL);
     g->n_drafts = sk_speculation_next(g->speculation, &next, g->drafts);
     g->propose_s = seconds_now(NULL) - start;
@@ -79,7 +77,7 @@ void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b) {
         g->propose_s = 0.0;
         if (rows == 1) {
             decoding_left--;
-            if (g->speculation) add_drafts(e, g, b, b->n_rows + decoding_left, tokens_of_others - 1.0);
+            if (g->speculation) add_drafts(e, g, b->n_rows + decoding_left, tokens_of_others - 1.0);
             make_window(e, g, 1, true, b);
             tokens_of_others += 0.5 * (double)g->n_drafts; /* a guess at what was just added */
             continue;

@@ -142,6 +142,37 @@ static void test_every_tensor_type_gives_the_scalar_bits_on_every_table(void **s
         }
 }
 
+/* Contexts long enough for threads to share one row's walk over its keys. */
+static void test_long_contexts_give_the_same_bits_however_attention_is_shared(void **state) {
+    (void)state;
+    static const char *const names[] = {"q8_0", "wide_heads"};
+    static int32_t tokens[450];
+    uint64_t seed = 8;
+    for (size_t i = 0; i < 450; i++) tokens[i] = 3 + (int32_t)random_below(&seed, 250);
+    const struct expected e = {.n_tokens = 450, .tokens = tokens};
+    for (size_t k = 0; k < 2; k++) {
+        struct sk_gguf *g;
+        struct sk_runtime *rt = open_runtime(names[k], NULL, 1, &g);
+        float *want = run_all(rt, &e, 1);
+        const size_t bytes = 450 * sk_model_logits_stride(rt->model) * sizeof *want;
+        sk_runtime_free(rt);
+        sk_gguf_close(g);
+        for (size_t threads = 2; threads <= 5; threads++) {
+            static const size_t chunks[] = {1, 2, 5, 8, 13};
+            rt = open_runtime(names[k], NULL, threads, &g);
+            for (size_t c = 0; c < 5; c++) {
+                float *got = run_all(rt, &e, chunks[c]);
+                if (memcmp(want, got, bytes) != 0)
+                    fail_msg("%s: other bits with %zu threads in chunks of %zu", names[k], threads, chunks[c]);
+                free(got);
+            }
+            sk_runtime_free(rt);
+            sk_gguf_close(g);
+        }
+        free(want);
+    }
+}
+
 static void test_a_pass_in_two_layer_ranges_equals_one(void **state) {
     (void)state;
     struct sk_gguf *g;
@@ -201,6 +232,7 @@ int main(void) {
         cmocka_unit_test(test_variants_agree_with_transformers),
         cmocka_unit_test(test_rope_scalings_agree_with_transformers),
         cmocka_unit_test(test_every_tensor_type_gives_the_scalar_bits_on_every_table),
+        cmocka_unit_test(test_long_contexts_give_the_same_bits_however_attention_is_shared),
         cmocka_unit_test(test_a_pass_in_two_layer_ranges_equals_one),
         cmocka_unit_test(test_a_token_out_of_the_vocabulary_is_refused_and_changes_nothing),
     };
