@@ -94,6 +94,13 @@ void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const s
     struct sk_error error = r->error;
     struct sk_verdict v;
     const struct ending end = {g->request.ignore_end ? NULL : e->tokenizer};
+    if (r->status == SK_ENOMEM && w->n_rows > w->n_committed &&
+        e->target->ops->position(e->target, g->session) == w->start) {
+        /* No room for the drafts; perhaps there is for the one row that plain decoding needs. */
+        sk_speculation_discard(g->speculation);
+        g->plain_next = true;
+        return;
+    }
     if (r->status) {
         sk_engine_fail(e, g, &error);
         return;

@@ -70,6 +70,7 @@ struct sk_generation {
     struct sk_speculation_options options;
     struct sk_draft drafts[SK_MAX_WINDOW]; /* private from here: of the current window */
     size_t n_drafts;
+    bool plain_next; /* the next window carries no drafts: there was no room for them */
     double propose_s;
     struct sk_stop_matcher *stops;
     struct sk_detokenizer text;

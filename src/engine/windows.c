@@ -77,7 +77,8 @@ void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b) {
         g->propose_s = 0.0;
         if (rows == 1) {
             decoding_left--;
-            if (g->speculation) add_drafts(e, g, b->n_rows + decoding_left, tokens_of_others - 1.0);
+            if (g->speculation && !g->plain_next) add_drafts(e, g, b->n_rows + decoding_left, tokens_of_others - 1.0);
+            g->plain_next = false;
             make_window(e, g, 1, true, b);
             tokens_of_others += 0.5 * (double)g->n_drafts; /* a guess at what was just added */
             continue;

@@ -276,6 +276,11 @@ static void drop_buffer(struct sk_speculation *s) {
     s->has_tail = false;
 }
 
+void sk_speculation_discard(struct sk_speculation *s) {
+    drop_buffer(s);
+    s->n_window = 0;
+}
+
 static void reject(struct sk_speculation *s, const struct sk_draft *d) {
     if (d->kind == SK_MTP) {
         s->cooldown = s->o.mtp_cooldown;

@@ -72,6 +72,9 @@ struct sk_next {
 /* The drafts of the next window; 0 is plain decoding. */
 size_t sk_speculation_next(struct sk_speculation *s, const struct sk_next *n, struct sk_draft out[SK_MAX_WINDOW]);
 
+/* The window that was made of the last proposal will not be run: it and what is buffered are forgotten (R5). */
+void sk_speculation_discard(struct sk_speculation *s);
+
 /* After repair. The window's drafts are those that sk_speculation_next gave last. */
 void sk_speculation_observe(struct sk_speculation *s, const struct sk_receipt *r);
 

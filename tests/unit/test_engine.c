@@ -21,6 +21,7 @@ struct fake {
     size_t n_windows, n_open, n_passes;
     int32_t predicted[8][SK_MAX_WINDOW + 1];
     bool fail_settle, wrong_settle, wrong_position, wrong_id, short_predictions;
+    bool no_room_for_drafts;
     int fail_window; /* index in the batch; -1 = none */
 };
 
@@ -49,6 +50,10 @@ static size_t fake_poll(struct sk_target *t, struct sk_result *results, size_t m
         results[i] = (struct sk_result){.id = w->id + f->wrong_id, .predicted = f->predicted[i]};
         if ((int)i == f->fail_window) {
             results[i].status = sk_fail(&results[i].error, SK_EIO, "the fake target fails this window");
+            continue;
+        }
+        if (f->no_room_for_drafts && w->n_rows > w->n_committed) {
+            results[i].status = sk_fail(&results[i].error, SK_ENOMEM, "the fake target has no room");
             continue;
         }
         assert_int_equal(w->start, w->session->position);
@@ -313,6 +318,20 @@ static void test_one_generations_failure_leaves_the_others_alone(void **state) {
     finish(&b);
 }
 
+static void test_no_room_for_drafts_costs_the_drafts_only(void **state) {
+    (void)state;
+    struct bench b;
+    struct sink s = {0};
+    start(&b);
+    const struct sk_request r = request_of(&s, &b.options);
+    add(&b, &s, &r);
+    b.fake.no_room_for_drafts = true;
+    run(&b);
+    expect_tokens(&s, 40);
+    assert_int_equal(s.generation->finish, SK_FINISH_LENGTH);
+    finish(&b);
+}
+
 static void test_requests_that_cannot_be_served_are_refused(void **state) {
     (void)state;
     struct bench b;
@@ -471,6 +490,7 @@ int main(void) {
         cmocka_unit_test(test_a_result_of_another_window_fails_the_request),
         cmocka_unit_test(test_predictions_that_stop_before_the_verdict_fail_the_request),
         cmocka_unit_test(test_one_generations_failure_leaves_the_others_alone),
+        cmocka_unit_test(test_no_room_for_drafts_costs_the_drafts_only),
         cmocka_unit_test(test_requests_that_cannot_be_served_are_refused),
         cmocka_unit_test(test_stop_strings_hold_back_what_may_become_one),
         cmocka_unit_test(test_random_windows_leave_the_serial_session),
