@@ -170,6 +170,16 @@ void sk_pool_run(struct sk_pool *pool, size_t n, void (*fn)(void *, size_t, size
     while (atomic_load_explicit(&pool->finished, memory_order_acquire) < n) relax(pool);
 }
 
+/* Processors' worth of time that the control group allows (cgroup v2), rounded up; SIZE_MAX for no limit. */
+static size_t processor_quota(void) {
+    unsigned long long quota, period;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!f) return SIZE_MAX;
+    const bool limited = fscanf(f, "%llu %llu", &quota, &period) == 2 && quota > 0 && period > 0;
+    fclose(f);
+    return limited ? (size_t)((quota + period - 1) / period) : SIZE_MAX;
+}
+
 size_t sk_physical_cores(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
@@ -197,5 +207,7 @@ size_t sk_physical_cores(void) {
         }
         if (!counted_before) cores++;
     }
+    const size_t quota = processor_quota();
+    if (cores > quota) cores = quota;
     return cores ? cores : 1;
 }

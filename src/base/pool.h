@@ -18,7 +18,7 @@ size_t sk_pool_threads(const struct sk_pool *pool);
  * Only one thread may call this on a pool at a time. */
 void sk_pool_run(struct sk_pool *pool, size_t n, void (*fn)(void *ctx, size_t i, size_t thread), void *ctx);
 
-/* Physical cores this process may run on (at least 1). */
+/* Physical cores this process may run on, within its control group's quota (at least 1). */
 size_t sk_physical_cores(void);
 
 #endif
