@@ -1,6 +1,7 @@
 /* AVX2, FMA and F16C: matrix products, attention and half conversion by hand; the rest is portable.h, vectorised.
  * Lanes are output rows (products), positions (scores) or value dimensions (attention): never parts of one sum. */
 #include <immintrin.h>
+#include <math.h>
 
 #include "isa.h"
 #include "portable_table.h"
@@ -261,6 +262,45 @@ static void attention_tile_avx2(const struct sk_attention_tile *t) {
     }
 }
 
+/* ---- quantising activations ---------------------------------------------------------------------------- */
+
+/* What is no number is passed over, as in the definition: max gives its second operand then. */
+static float greatest(const __m256 m) {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(m), _mm256_extractf128_ps(m, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+static int32_t total(const __m256i v) {
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
+}
+
+static void quantize_q8_avx2(const float *x, size_t n, int8_t *q, struct sk_q8_scale *scales) {
+    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* undoes the packing within halves */
+    for (size_t b = 0; b < n / 32; b++, x += 32, q += 32) {
+        __m256 m = _mm256_set1_ps(-INFINITY);
+        for (size_t i = 0; i < 32; i += 8) m = _mm256_max_ps(_mm256_and_ps(_mm256_loadu_ps(x + i), magnitude), m);
+        const float amax = greatest(m), inverse = amax < 0x1p-100f ? 0.0f : 127.0f / amax;
+        __m256i v[4], sum = _mm256_setzero_si256();
+        for (size_t i = 0; i < 4; i++) {
+            const __m256 scaled = _mm256_round_ps(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)),
+                                                  _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+            const __m256 bounded =
+                _mm256_min_ps(_mm256_max_ps(scaled, _mm256_set1_ps(-127.0f)), _mm256_set1_ps(127.0f));
+            v[i] = _mm256_cvtps_epi32(bounded);
+            sum = _mm256_add_epi32(sum, v[i]);
+        }
+        const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+        _mm256_storeu_si256((__m256i *)(void *)q, _mm256_permutevar8x32_epi32(bytes, in_order));
+        const int32_t s = total(sum);
+        const float d = amax / 127.0f;
+        scales[b] = (struct sk_q8_scale){.d = d, .dsum = d * (float)s, .sum = s};
+    }
+}
+
 static void to_half_avx2(const float *x, size_t n, uint16_t *y) {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -273,6 +313,7 @@ void sk_kernels_init_avx2(struct sk_kernels *k) {
     k->name = "avx2";
     fill_portable(k);
     k->to_half = to_half_avx2;
+    k->quantize_q8 = quantize_q8_avx2;
     k->attention_tile = attention_tile_avx2;
     k->matmul[SK_FMT_F32] = matmul_f32;
     k->matmul[SK_FMT_F16] = matmul_f16;

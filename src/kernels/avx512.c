@@ -238,6 +238,7 @@ void sk_kernels_init_avx512(struct sk_kernels *k) {
     fill_portable(k);
     k->name = "avx512";
     k->to_half = avx2.to_half;
+    k->quantize_q8 = avx2.quantize_q8;
     k->attention_tile = attention_any_dims;
     k->matmul[SK_FMT_Q4_0] = matmul_q4_0;
     k->matmul[SK_FMT_Q4_1] = matmul_q4_1;
