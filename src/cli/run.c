@@ -1,8 +1,10 @@
 /* skipstone run: one prompt, one answer. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "answer.h"
+#include "base/utf8.h"
 #include "commands.h"
 
 static void print_text(struct sk_str text, enum sk_proposer_kind origin) {
@@ -38,19 +40,19 @@ static void print_json(const struct answer *a, const struct model *m, uint64_t s
 }
 
 /* The prompt's tokens: through the chat template, unless raw or the model has none. */
-static sk_status make_prompt(struct model *m, const char *prompt, const char *system, bool raw, struct sk_tokens *out,
+static sk_status make_prompt(struct model *m, struct sk_str prompt, const char *system, bool raw, struct sk_tokens *out,
                              struct sk_error *err) {
     if (!raw && !m->template)
         fprintf(stderr, "skipstone: the model has no chat template; the prompt is used as it is\n");
-    if (raw || !m->template) return tokenize_prompt(m, sk_str_of(prompt), !raw, out, err);
-    json_t *messages = json_array(), *content;
+    if (raw || !m->template) return tokenize_prompt(m, prompt, !raw, out, err);
+    if (sk_utf8_valid_prefix(prompt.p, prompt.n) < prompt.n)
+        return sk_fail(err, SK_EINVAL, "the prompt is not valid UTF-8; --raw takes any bytes");
+    if (system && sk_utf8_valid_prefix(system, strlen(system)) < strlen(system))
+        return sk_fail(err, SK_EINVAL, "the system message is not valid UTF-8");
+    json_t *messages = json_array();
     struct sk_buf text = {0};
     if (system) json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", system));
-    if (!(content = json_string(prompt))) {
-        json_decref(messages);
-        return sk_fail(err, SK_EINVAL, "the prompt is not valid UTF-8; --raw takes any bytes");
-    }
-    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "user", "content", content));
+    json_array_append_new(messages, json_pack("{s:s, s:s%}", "role", "user", "content", prompt.p, prompt.n));
     sk_status st = render_messages(m, messages, NULL, true, &text, err);
     if (!st) st = tokenize_prompt(m, sk_buf_view(&text), true, out, err);
     json_decref(messages);
@@ -98,13 +100,13 @@ int command_run(int argc, char **argv) {
     sk_status st = SK_OK;
     mo.quiet = json;
     if (!prompt && !file) st = sk_fail(&err, SK_EINVAL, "no prompt was given: -p TEXT or -f FILE");
-    if (!st && file && !(st = read_file(file, &from_file, &err))) prompt = from_file.data ? from_file.data : "";
+    if (!st && file) st = read_file(file, &from_file, &err);
     if (!st) st = setup_sampling(&so, bias, &err);
     if (!st) st = spec_prepare(&spec, &err);
     if (!st) st = setup_engine(&m, &mo, &err);
     if (!st) st = spec_open(&spec, m.tokenizer, m.runtime, &err);
     if (!st && !raw) st = setup_template(&m, mo.template_file, &err);
-    if (!st) st = make_prompt(&m, prompt, system, raw, &tokens, &err);
+    if (!st) st = make_prompt(&m, file ? sk_buf_view(&from_file) : sk_str_of(prompt), system, raw, &tokens, &err);
     for (size_t i = 0; i < so.stops.n; i++) stops[i] = sk_str_of(so.stops.items[i]);
     if (!st) {
         const struct sk_request r = {.prompt = tokens.ids,

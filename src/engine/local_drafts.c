@@ -160,10 +160,6 @@ static const float *full_logits(struct sk_drafts *d, const float *logits) {
     return d->full;
 }
 
-static bool looks_back(const struct sk_sampling_params *p) {
-    return p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f;
-}
-
 /* Draws the next draft with the target's noise at its place. False if it is too unlikely, or the chain is done. */
 static bool draw(struct sk_drafts *d, struct chain *c, const float *logits) {
     const struct sk_window *w = c->item->window;
@@ -171,7 +167,7 @@ static bool draw(struct sk_drafts *d, struct chain *c, const float *logits) {
     const size_t known = w->start + w->n_committed + r->n_predicted,
                  n_history = known + c->n; /* prompt, output, drafts */
     const int32_t *history = NULL;
-    if (looks_back(w->sampling)) {
+    if (sk_sampling_looks_back(w->sampling)) {
         if (!sk_grow(&d->history, &d->cap_history, n_history, sizeof *d->history)) return false;
         for (size_t i = 0; i < known; i++) d->history[i] = token_at(c->item, i);
         for (size_t i = 0; i < c->n; i++) d->history[known + i] = c->drafts[i].token;

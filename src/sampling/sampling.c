@@ -125,7 +125,7 @@ static int32_t most_likely(const float *logits, size_t n) {
 
 /* ---- bias and penalties -------------------------------------------------------------------------------- */
 
-static bool has_penalties(const struct sk_sampling_params *p) {
+bool sk_sampling_looks_back(const struct sk_sampling_params *p) {
     return p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f;
 }
 
@@ -138,10 +138,10 @@ static void penalise(float *logit, uint32_t count, const struct sk_sampling_para
 /* Gives the logits as they are if nothing adjusts them, or an adjusted copy. */
 static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits,
                            const int32_t *history, size_t n_history) {
-    if (p->n_bias == 0 && !has_penalties(p)) return logits;
+    if (p->n_bias == 0 && !sk_sampling_looks_back(p)) return logits;
     memcpy(s->adjusted, logits, s->n_vocab * sizeof *logits);
     for (size_t i = 0; i < p->n_bias; i++) s->adjusted[p->bias[i].token] += p->bias[i].bias;
-    if (!has_penalties(p)) return s->adjusted;
+    if (!sk_sampling_looks_back(p)) return s->adjusted;
     const size_t start = p->penalty_window && n_history > p->penalty_window ? n_history - p->penalty_window : 0;
     for (size_t i = start; i < n_history; i++)
         if (history[i] >= 0 && (size_t)history[i] < s->n_vocab) s->counts[history[i]]++;

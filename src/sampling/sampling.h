@@ -39,6 +39,8 @@ struct sk_sampling_params {
 struct sk_sampling_params sk_sampling_defaults(void);
 /* Names the first parameter that is out of its range. */
 sk_status sk_sampling_check(const struct sk_sampling_params *p, size_t n_vocab, struct sk_error *err);
+/* Whether the choice depends on the history: whether any penalty is on. */
+bool sk_sampling_looks_back(const struct sk_sampling_params *p);
 /* A seed from the system's entropy. */
 uint64_t sk_sampling_draw_seed(void);
 

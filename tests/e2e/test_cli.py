@@ -61,6 +61,14 @@ def test_a_drawn_seed_is_shown_and_repeats_the_answer(skipstone, tiny):
     assert first["tokens"] == again["tokens"]
 
 
+def test_every_byte_of_a_prompt_file_counts(skipstone, tiny, tmp_path):
+    (tmp_path / "p").write_bytes(b"the cat\0and the \xff dog")
+    o = json.loads(skipstone("run", "-m", tiny, "--raw", "-f", tmp_path / "p", "-n", 1, "--json").stdout)
+    assert o["usage"]["prompt_tokens"] == len(skipstone("tokenize", "-m", tiny, input=(tmp_path / "p").read_bytes()).stdout.split())
+    p = skipstone("run", "-m", tiny, "-f", tmp_path / "p", "-n", 1, check=False)
+    assert p.returncode == 1 and b"UTF-8" in p.stderr
+
+
 def test_stop_strings_end_the_text_before_them(skipstone, smollm2):
     args = ["run", "-m", smollm2, "-p", "One two three four five six seven eight", "--raw", "-n", 40, "--temperature", 0, "--json"]
     whole = json.loads(skipstone(*args).stdout)["text"]
