@@ -20,6 +20,7 @@ sk_status sk_engine_create(struct sk_target *target, const struct sk_tokenizer *
     if (!e) return sk_fail_memory(err, sizeof *e, "the engine");
     e->target = target;
     e->tokenizer = tokenizer;
+    sk_cost_init(&e->cost, target->ops->row_cost(target));
     *out = e;
     return SK_OK;
 }
@@ -63,7 +64,6 @@ static bool start_speculation(struct sk_engine *e, struct sk_generation *g, cons
         drop_proposers(r);
         return true;
     }
-    sk_engine_calibrate(e);
     g->speculation = sk_speculation_create(r->speculation, e->target->ops->n_vocab(e->target), &e->learnt);
     if (!g->speculation) {
         drop_proposers(r);
@@ -180,7 +180,7 @@ bool sk_engine_step(struct sk_engine *e) {
     }
     const size_t answered = e->target->ops->poll(e->target, results, batch.n);
     const double seconds = sk_seconds_since(start);
-    if (e->calibrated && !batch.prefills) sk_cost_observe(&e->cost, batch.n_rows, seconds);
+    if (!batch.prefills) sk_cost_observe(&e->cost, batch.n_rows, seconds);
     for (size_t i = 0; i < answered; i++) {
         struct sk_generation_stats *s = &owners[i]->stats;
         *(s->n_output == 0 ? &s->prefill_s : &s->decode_s) += seconds + owners[i]->propose_s;

@@ -9,8 +9,7 @@ struct sk_engine {
     const struct sk_tokenizer *tokenizer;
     struct sk_generation *generations; /* running and finished, until closed */
     uint64_t next_id;
-    struct sk_cost_model cost; /* of passes without prefill */
-    bool calibrated;
+    struct sk_cost_model cost;   /* of passes without prefill */
     struct sk_acceptance learnt; /* from generations that are closed; a new one starts there */
 };
 
@@ -22,8 +21,6 @@ struct sk_batch {
     bool prefills; /* some window is a prompt's */
 };
 void sk_engine_next_windows(struct sk_engine *e, struct sk_batch *b);
-/* Measures passes of some widths, once, before the first window is chosen by cost. */
-void sk_engine_calibrate(struct sk_engine *e);
 
 /* commit.c: a window's result: verdict, commit, repair, receipt. */
 void sk_engine_take_result(struct sk_engine *e, struct sk_generation *g, const struct sk_window *w,

@@ -201,6 +201,10 @@ static bool local_has_drafts(const struct sk_target *t) {
     return ((const struct local *)t)->drafts != NULL;
 }
 
+static double local_row_cost(const struct sk_target *t) {
+    return (double)((const struct local *)t)->rt->ops.kernels->row_cost;
+}
+
 static void local_destroy(struct sk_target *t) {
     struct local *l = local_of(t);
     sk_region_free(l->logits, l->cap_logits * sk_model_logits_stride(l->rt->model) * sizeof(float));
@@ -215,9 +219,9 @@ static void local_destroy(struct sk_target *t) {
     free(l);
 }
 
-static const struct sk_target_ops local_ops = {local_open,     local_submit,     local_poll,    local_settle,
-                                               local_position, local_close,      local_context, local_max_rows,
-                                               local_n_vocab,  local_has_drafts, local_destroy};
+static const struct sk_target_ops local_ops = {local_open,     local_submit,     local_poll,     local_settle,
+                                               local_position, local_close,      local_context,  local_max_rows,
+                                               local_n_vocab,  local_has_drafts, local_row_cost, local_destroy};
 
 sk_status sk_local_target_create(struct sk_runtime *rt, struct sk_target **out, struct sk_error *err) {
     struct local *l = sk_calloc(1, sizeof *l);

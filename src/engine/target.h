@@ -60,6 +60,7 @@ struct sk_target_ops {
     size_t (*max_rows)(const struct sk_target *t); /* of one pass */
     size_t (*n_vocab)(const struct sk_target *t);
     bool (*has_drafts)(const struct sk_target *t); /* whether the model brings a head for drafts_wanted */
+    double (*row_cost)(const struct sk_target *t); /* about what one more row of a pass takes, against the first */
     void (*destroy)(struct sk_target *t);
 };
 

@@ -237,6 +237,7 @@ void sk_kernels_init_avx512(struct sk_kernels *k) {
     const struct sk_kernels avx2 = *k;
     fill_portable(k);
     k->name = "avx512";
+    k->row_cost = 0.15f;
     k->to_half = avx2.to_half;
     k->quantize_q8 = avx2.quantize_q8;
     k->attention_tile = attention_any_dims;

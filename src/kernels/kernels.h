@@ -34,6 +34,9 @@ static inline size_t sk_attention_scratch(size_t head_dim, size_t head_dim_v, si
 
 struct sk_kernels {
     const char *name; /* "scalar", "avx2", "avx512" */
+    /* What one more row of a pass takes, as a share of the first: about, of models that do not fit into a cache, up to
+     * 16 rows (docs/PERFORMANCE.md). Where to start from when the cost of passes is learnt. */
+    float row_cost;
     sk_matmul_fn *matmul[SK_N_FORMATS];
     /* n a multiple of 32: q[n], scales[n / 32] */
     void (*quantize_q8)(const float *x, size_t n, int8_t *q, struct sk_q8_scale *scales);

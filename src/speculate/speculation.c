@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-enum { MAX_PROPOSERS = 8, STRIKES = 3, MAX_BACKOFF = 32, PROBE_EVERY = 128 };
+enum { MAX_PROPOSERS = 8, STRIKES = 3, MAX_BACKOFF = 32, FIRST_PROBE = 8, PROBE_EVERY = 128 };
 
 /* A tail's limit grows with success and falls back with a pause after a failure. */
 struct tail_control {
@@ -248,7 +248,8 @@ static size_t choose_width(struct sk_speculation *s, const struct sk_next *next)
     if (s->o.mode == SK_WIDTH_FIXED) return n < s->o.width ? n : s->o.width;
     if (s->o.mode == SK_WIDTH_ADAPTIVE) return n < s->adaptive.now ? n : s->adaptive.now;
     width = sk_goodput_width(&s->acceptance, next->cost, s->buffer, n, next->other_rows, next->other_tokens);
-    if (width && s->since_plain >= PROBE_EVERY) { /* what a plain step costs cannot be seen while none is taken */
+    /* What a plain step costs cannot be seen while none is taken. */
+    if (width && s->since_plain >= (sk_cost_knows_one_row(next->cost) ? PROBE_EVERY : FIRST_PROBE)) {
         s->stats.probes++;
         return 0;
     }

@@ -1,54 +1,5 @@
 #include "speculate/width.h"
 
-/* ---- cost ---------------------------------------------------------------------------------------------- */
-
-static const double FURTHER_ROW = 0.1, RATE = 0.1, LEAST = 0.4, MOST = 2.5;
-
-void sk_cost_init(struct sk_cost_model *c) {
-    *c = (struct sk_cost_model){.scale = 0.0};
-    for (size_t n = 1; n <= SK_MAX_WINDOW; n++) c->shape[n] = 1.0 + FURTHER_ROW * (double)(n - 1);
-}
-
-/* Measured widths on both sides say what one between them costs; past the last the slope goes on. */
-static void interpolate(struct sk_cost_model *c) {
-    size_t before = 0;
-    for (size_t n = 1; n <= SK_MAX_WINDOW; n++) {
-        if (!c->measured[n]) continue;
-        for (size_t i = before + 1; i < n && before; i++)
-            c->shape[i] =
-                c->shape[before] + (c->shape[n] - c->shape[before]) * (double)(i - before) / (double)(n - before);
-        for (size_t i = 1; i < n && !before; i++) c->shape[i] = c->shape[n] / (1.0 + FURTHER_ROW * (double)(n - i));
-        before = n;
-    }
-    const double slope = before > 1 ? (c->shape[before] - c->shape[1]) / (double)(before - 1)
-                                    : FURTHER_ROW * c->shape[before ? before : 1];
-    for (size_t n = before + 1; n <= SK_MAX_WINDOW; n++) c->shape[n] = c->shape[n - 1] + slope;
-}
-
-double sk_cost_of(const struct sk_cost_model *c, size_t rows) {
-    if (rows == 0) return 0.0;
-    if (rows <= SK_MAX_WINDOW) return c->scale * c->shape[rows];
-    const double slope = (c->shape[SK_MAX_WINDOW] - c->shape[1]) / (double)(SK_MAX_WINDOW - 1);
-    return c->scale * (c->shape[SK_MAX_WINDOW] + slope * (double)(rows - SK_MAX_WINDOW));
-}
-
-void sk_cost_observe(struct sk_cost_model *c, size_t rows, double seconds) {
-    if (rows == 0 || rows > SK_MAX_WINDOW || !(seconds > 0.0)) return;
-    if (c->scale == 0.0) c->scale = seconds / c->shape[rows];
-    double ratio = seconds / sk_cost_of(c, rows);
-    if (!c->measured[rows]) {
-        c->measured[rows] = true;
-        c->shape[rows] *= ratio;
-        interpolate(c);
-        return;
-    }
-    /* One slow pass may be the machine's: it moves the belief by a part of a bounded step. */
-    ratio = ratio < LEAST ? LEAST : ratio > MOST ? MOST : ratio;
-    c->scale *= 1.0 + RATE * 0.5 * (ratio - 1.0);
-    c->shape[rows] *= 1.0 + RATE * 0.5 * (ratio - 1.0);
-    interpolate(c);
-}
-
 /* ---- acceptance ---------------------------------------------------------------------------------------- */
 
 /* Before anything is known each class counts as three drafts of which the proposer's usual share was accepted. */

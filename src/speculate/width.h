@@ -1,24 +1,9 @@
-/* How wide a window should be: the learnt acceptance of drafts, the learnt cost of passes, and the width that gives
+/* How wide a window should be: the learnt acceptance of drafts, and the width that, at the learnt cost of passes, gives
  * most tokens per second. Pure arithmetic over what it is told. */
 #ifndef SK_SPECULATE_WIDTH_H
 #define SK_SPECULATE_WIDTH_H
 
-#include "speculate/proposal.h"
-
-/* ---- what a pass of n rows costs ----------------------------------------------------------------------- */
-
-/* seconds(n) = scale * shape[n]. The scale follows everything that makes all passes slower (a longer context, a busy
- * machine), so that the cost of widths that are not used now stays comparable. */
-struct sk_cost_model {
-    double shape[SK_MAX_WINDOW + 1]; /* [rows]; 0 is unused */
-    bool measured[SK_MAX_WINDOW + 1];
-    double scale;
-};
-/* Starts from a guess: each further row costs a tenth of the first. */
-void sk_cost_init(struct sk_cost_model *c);
-/* A pass of `rows` rows took so long. */
-void sk_cost_observe(struct sk_cost_model *c, size_t rows, double seconds);
-double sk_cost_of(const struct sk_cost_model *c, size_t rows);
+#include "speculate/cost.h"
 
 /* ---- how often drafts are accepted --------------------------------------------------------------------- */
 

@@ -1,17 +1,32 @@
-/* The rules of speculation (docs/SPECULATION.md), each with the tests that hold it:
+/* The rules of speculation (docs/SPECULATION.md), each with the tests that hold it, here unless a file is named.
  *
- *   R1  verdict             test_verdict_table, test_verdict_equals_the_serial_walk
- *   R2  budget              test_proposals_never_overrun_budget_context_or_window
- *   R3  commit, stop        test_engine.c: test_a_stop_inside_a_window_commits_up_to_it,
- * test_cancellation_is_looked_at_before_each_token R4  repair first        test_engine.c:
- * test_a_failed_trim_drops_the_session_and_fails_the_request, test_a_stop_inside_a_window_commits_up_to_it R5  base
- * test_engine.c: test_a_wrong_position_after_the_pass_fails_the_request R6  samplers follow     exact --spec with
- * penalties; test_engine.c: test_random_windows_leave_the_serial_session R7  same noise          test_sampling.c:
- * test_coupled_draws_agree_as_often_as_theory_says; exact --spec at temperatures 0, 0.7, 1.2 R8  one order
- * test_engine.c: test_a_result_of_another_window_fails_the_request R9  untrusted
- * test_out_of_range_drafts_are_cut_counted_and_switched_off, test_failures_switch_a_proposer_off; exact --spec with
- * hostile proposers; tests/e2e/test_plugins.py R10 isolation           test_engine.c:
- * test_one_generations_failure_leaves_the_others_alone
+ * R1  verdict
+ *     - test_verdict_table, test_verdict_equals_the_serial_walk
+ *     - test_predictions_that_end_too_early_are_an_error
+ * R2  budget
+ *     - test_proposals_never_overrun_budget_context_or_window
+ * R3  commit, stop
+ *     - test_engine.c: test_a_stop_inside_a_window_commits_up_to_it
+ *     - test_engine.c: test_cancellation_is_looked_at_before_each_token
+ * R4  repair first
+ *     - test_engine.c: test_a_failed_trim_drops_the_session_and_fails_the_request
+ *     - test_engine.c: test_a_stop_inside_a_window_commits_up_to_it
+ * R5  base
+ *     - test_engine.c: test_a_wrong_position_after_the_pass_fails_the_request
+ * R6  samplers follow
+ *     - exact --spec with penalties
+ *     - test_engine.c: test_random_windows_leave_the_serial_session
+ * R7  same noise
+ *     - test_sampling.c: test_coupled_draws_agree_as_often_as_theory_says
+ *     - exact --spec at temperatures 0, 0.7, 1.2
+ * R8  one order
+ *     - test_engine.c: test_a_result_of_another_window_fails_the_request
+ * R9  untrusted
+ *     - test_out_of_range_drafts_are_cut_counted_and_switched_off, test_failures_switch_a_proposer_off
+ *     - exact --spec with hostile proposers
+ *     - tests/e2e/test_speculation.py: test_a_hostile_plugin_costs_speed_only
+ * R10 isolation
+ *     - test_engine.c: test_one_generations_failure_leaves_the_others_alone
  */
 #include "harness.h"
 
@@ -282,7 +297,7 @@ static struct sk_speculation *controller(struct sk_speculation_options o, struct
 
 static struct sk_cost_model flat_cost(void) {
     struct sk_cost_model c;
-    sk_cost_init(&c);
+    sk_cost_init(&c, 0.1);
     for (size_t i = 1; i <= SK_MAX_WINDOW; i++) sk_cost_observe(&c, i, 1.0);
     return c;
 }
@@ -564,8 +579,9 @@ static void test_adaptive_width_walks_by_one(void **state) {
 
 static struct sk_cost_model linear_cost(double first, double further) {
     struct sk_cost_model c;
-    sk_cost_init(&c);
-    for (size_t i = 1; i <= SK_MAX_WINDOW; i *= 2) sk_cost_observe(&c, i, first + further * (double)(i - 1));
+    sk_cost_init(&c, 0.1);
+    for (size_t round = 0; round < 10; round++)
+        for (size_t i = 1; i <= SK_MAX_WINDOW; i *= 2) sk_cost_observe(&c, i, first + further * (double)(i - 1));
     return c;
 }
 
@@ -617,6 +633,76 @@ static void test_wrong_costs_heal(void **state) {
     assert_true(sk_cost_of(&c, 4) < before * 1.3);
 }
 
+/* Tokens per one-row pass in windows [from, to) of a generation whose drafts are right with probability `rate`, on a
+ * machine where a further row costs `truth` of the first, started with a belief of `prior`. */
+static double learnt_speed(double prior, double truth, double rate, size_t from, size_t to) {
+    static const int32_t tokens[] = {1, 2, 3};
+    struct sk_draft d[SK_MAX_WINDOW];
+    struct scripted s = scripted_of(SK_SUFFIX, 10, 31);
+    struct sk_cost_model cost;
+    struct sk_speculation *c = controller(sk_speculation_defaults(), &s);
+    uint64_t seed = 7;
+    int32_t front = 10;
+    double seconds = 0.0, committed = 0.0;
+    sk_cost_init(&cost, prior);
+    for (size_t i = 0; i < to; i++) {
+        const struct sk_next n = {.tokens = tokens, .n_tokens = 3, .limit = 40, .cost = &cost};
+        const size_t width = sk_speculation_next(c, &n, d);
+        size_t right = 0;
+        while (right < width && (double)random_below(&seed, 1000) < 1000.0 * rate) right++;
+        const double took = (1.0 + truth * (double)width) * (0.95 + 0.0001 * (double)random_below(&seed, 1000));
+        sk_cost_observe(&cost, width + 1, 0.003 * took);
+        if (i >= from) seconds += took, committed += (double)right + 1.0;
+        /* The boundary token meets the next buffered draft; drafts count upwards from 10. */
+        const bool all = right == width, hit = all && (double)random_below(&seed, 1000) < 1000.0 * rate;
+        answer(c, d, width, right, hit ? front + (int32_t)width : 90, false);
+        front = hit && sk_speculation_buffered(c) ? front + (int32_t)width + 1 : 10;
+    }
+    sk_speculation_free(c);
+    return committed / seconds;
+}
+
+static void test_a_wrong_prior_heals_within_tens_of_windows(void **state) {
+    (void)state;
+    static const double rates[] = {0.1, 0.5, 0.8, 0.9, 0.97}, truths[] = {0.03, 0.1, 0.3, 1.0};
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+        for (size_t t = 0; t < sizeof truths / sizeof *truths; t++) {
+            const double right = learnt_speed(truths[t], truths[t], rates[r], 40, 400);
+            for (double prior = 0.05; prior < 1.1; prior *= 2.0) {
+                const double speed = learnt_speed(prior, truths[t], rates[r], 40, 400) / right;
+                if (speed < 0.9)
+                    fail_msg("prior %g, truth %g, acceptance %g: %.2f of a right one", prior, truths[t], rates[r],
+                             speed);
+            }
+        }
+}
+
+/* Drafts that are never right must not cost more than their trial, whatever the prior. */
+static void test_hopeless_drafts_cost_little_from_the_start(void **state) {
+    (void)state;
+    for (double prior = 0.05; prior < 1.1; prior *= 2.0)
+        for (double truth = 0.05; truth < 1.1; truth *= 2.0)
+            if (learnt_speed(prior, truth, 0.0, 0, 200) < 0.93)
+                fail_msg("prior %g, truth %g: %.2f of plain", prior, truth, learnt_speed(prior, truth, 0.0, 0, 200));
+}
+
+/* Only narrow windows were run so far; then everything is accepted. */
+static void test_a_width_that_was_never_run_is_tried_when_drafts_are_good(void **state) {
+    (void)state;
+    struct sk_cost_model c;
+    struct sk_acceptance a = {0};
+    struct sk_draft d[SK_MAX_WINDOW] = {{0}};
+    sk_cost_init(&c, 0.3);
+    for (int i = 0; i < 100; i++) {
+        sk_cost_observe(&c, 1, 1.0);
+        sk_cost_observe(&c, 3, 1.6);
+    }
+    for (size_t i = 0; i < 32; i++) d[i].kind = SK_SUFFIX;
+    for (int i = 0; i < 100; i++) sk_acceptance_observe(&a, &d[0], true);
+    const size_t width = sk_goodput_width(&a, &c, d, 31, 0, 0.0);
+    if (width < 6) fail_msg("width %zu", width);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdict_table),
@@ -647,6 +733,9 @@ int main(void) {
         cmocka_unit_test(test_goodput_width_is_the_best_of_all_widths),
         cmocka_unit_test(test_hopeless_drafts_are_not_verified),
         cmocka_unit_test(test_wrong_costs_heal),
+        cmocka_unit_test(test_a_wrong_prior_heals_within_tens_of_windows),
+        cmocka_unit_test(test_hopeless_drafts_cost_little_from_the_start),
+        cmocka_unit_test(test_a_width_that_was_never_run_is_tried_when_drafts_are_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
