@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "bench_edits.h"
 #include "bench_spec.h"
 #include "commands.h"
 #include "setup.h"
@@ -170,10 +171,12 @@ int command_bench(int argc, char **argv) {
     size_t repeats = 15, n_positional;
     bool json = false, spec = false, curve = false, help;
     size_t n_new = 128, n_prompts = SIZE_MAX;
-    const char *workloads = "bench/workloads", *draft_model = NULL;
+    const char *workloads = "bench/workloads", *draft_model = NULL, *edits = NULL;
     const struct option own[] = {
         {"spec", 0, OPTION_FLAG, &spec, NULL, "measure workloads plainly and with each proposer instead"},
         {"spec-curve", 0, OPTION_FLAG, &curve, NULL, "measure the gain against the accuracy of drafts instead"},
+        {"spec-edits", 0, OPTION_STRING, &edits, "FILE",
+         "replay edited texts instead (bench/edits.py writes them): what proposers foresee of them"},
         {"workloads", 0, OPTION_STRING, &workloads, "DIR",
          "with --spec: prompts from the *.jsonl there (default bench/workloads)"},
         {"prompts", 0, OPTION_SIZE, &n_prompts, "N", "with --spec: at most so many of each (default: all)"},
@@ -199,9 +202,9 @@ int command_bench(int argc, char **argv) {
     struct figures figures = {0};
     sk_status st = SK_OK;
     mo.quiet = json;
-    if (spec || curve) {
+    if (spec || curve || edits) {
         const struct bench_spec_options bo = {workloads, draft_model, n_prompts, n_new, json, curve};
-        if (!(st = setup_engine(&m, &mo, &err))) st = bench_spec(&m, &bo, &err);
+        if (!(st = setup_engine(&m, &mo, &err))) st = edits ? bench_edits(&m, edits, &err) : bench_spec(&m, &bo, &err);
         setup_free(&m);
         return st ? fail_command(&err) : 0;
     }

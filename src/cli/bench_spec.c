@@ -9,10 +9,10 @@
 #include "engine/draft_model.h"
 #include "workload.h"
 
-enum mode { MODE_PLAIN, MODE_SUFFIX, MODE_CACHE, MODE_AUTO, MODE_MTP, MODE_DRAFT, MODE_REPLAY, N_MODES };
-static const char *const mode_names[N_MODES] = {"plain", "suffix", "cache", "auto", "mtp", "draft", "replay"};
-static const uint32_t mode_kinds[N_MODES] = {
-    0, 1u << SK_SUFFIX, 1u << SK_CACHE, ~0u, 1u << SK_MTP, 1u << SK_DRAFT, 1u << SK_PLUGIN};
+enum mode { MODE_PLAIN, MODE_COPY, MODE_SUFFIX, MODE_CACHE, MODE_AUTO, MODE_MTP, MODE_DRAFT, MODE_REPLAY, N_MODES };
+static const char *const mode_names[N_MODES] = {"plain", "copy", "suffix", "cache", "auto", "mtp", "draft", "replay"};
+static const uint32_t mode_kinds[N_MODES] = {0,   1u << SK_COPY, 1u << SK_SUFFIX, 1u << SK_CACHE,
+                                             ~0u, 1u << SK_MTP,  1u << SK_DRAFT,  1u << SK_PLUGIN};
 
 struct totals {
     size_t tokens, windows; /* decoded after the first token */
@@ -124,8 +124,8 @@ static json_t *row_json(const bool *wanted, const struct totals *t) {
 static sk_status by_workload(struct spec_bench *b, struct sk_error *err) {
     struct workloads w = {0};
     struct totals all[N_MODES] = {0};
-    const bool wanted[N_MODES] = {true, true, true, true, b->m->target->ops->has_drafts(b->m->target), b->draft != NULL,
-                                  false};
+    const bool wanted[N_MODES] = {
+        true, true, true, true, true, b->m->target->ops->has_drafts(b->m->target), b->draft != NULL, false};
     json_t *json = json_object();
     sk_status st = setup_template(b->m, NULL, err);
     if (!st) st = workloads_load(b->o->workloads, b->m, b->o->n_prompts, 2048, &w, err);

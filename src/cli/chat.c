@@ -119,7 +119,7 @@ static void drop_session(struct chat *c) {
 }
 
 /* SGR codes by origin of the token: the target's own stays as it is. */
-static const char *const origin_colors[SK_N_PROPOSERS + 1] = {"35", "36", "33", "34", "32", "92", "0"};
+static const char *const origin_colors[SK_N_PROPOSERS + 1] = {"35", "36", "33", "34", "96", "32", "92", "0"};
 
 static void print_text(struct sk_str text, enum sk_proposer_kind origin) {
     (void)origin;

@@ -30,6 +30,7 @@ struct truth {
 };
 
 enum guess {
+    GUESS_COPY,
     GUESS_SUFFIX,
     GUESS_CACHE,
     GUESS_NGRAM,
@@ -163,8 +164,8 @@ static const struct {
 enum { N_WIDTHS = sizeof widths / sizeof *widths };
 
 static const char *guess_name(size_t guess) {
-    static const char *const names[] = {"suffix",         "cache", "ngram", "prediction", "replay",
-                                        "replay at 70 %", "mtp",   "auto",  "draft model"};
+    static const char *const names[] = {"copy",   "suffix",         "cache", "ngram", "prediction",
+                                        "replay", "replay at 70 %", "mtp",   "auto",  "draft model"};
     return guess < GUESS_HOSTILE ? names[guess] : hostile_name((enum hostile_kind)(guess - GUESS_HOSTILE));
 }
 
@@ -180,7 +181,8 @@ struct guesser {
 
 static sk_status prepare(struct spec_run *r, size_t guess, size_t width, size_t prompt, size_t setting,
                          struct guesser *g, struct sk_request *q, struct sk_error *err) {
-    static const uint32_t kinds[] = {1u << SK_SUFFIX,
+    static const uint32_t kinds[] = {1u << SK_COPY,
+                                     1u << SK_SUFFIX,
                                      1u << SK_CACHE,
                                      1u << SK_SUFFIX | 1u << SK_CACHE,
                                      1u << SK_PREDICTION,

@@ -24,7 +24,7 @@ struct spec_options spec_defaults(void) {
 void spec_option_rows(struct option_list *list, struct spec_options *s) {
     const struct option rows[] = {
         {"spec", 0, OPTION_STRING, &s->proposers, "LIST",
-         "auto, off, or some of mtp,ngram,suffix,cache,prediction,draft,plugin:PATH (default auto)"},
+         "auto, off, or some of mtp,copy,ngram,suffix,cache,prediction,draft,plugin:PATH (default auto)"},
         {"spec-width", 0, OPTION_STRING, &s->width, "W",
          "drafts per window: auto (by measured gain), adaptive, or 0 to 63 (default auto)"},
         {"spec-max", 0, OPTION_SIZE, &s->max_width, "N", "most drafts per window of auto and adaptive (default 31)"},
@@ -69,7 +69,7 @@ static sk_status add_proposer(struct spec_options *s, const char *name, size_t n
         return SK_OK;
     }
     return sk_fail(err, SK_EINVAL,
-                   "--spec does not know '%.*s': auto, off, mtp, ngram, suffix, cache, prediction, draft and "
+                   "--spec does not know '%.*s': auto, off, mtp, copy, ngram, suffix, cache, prediction, draft and "
                    "plugin:PATH are possible",
                    (int)n, name);
 }

@@ -72,6 +72,7 @@ static bool start_speculation(struct sk_engine *e, struct sk_generation *g, cons
     if (r->prediction && r->n_prediction)
         sk_speculation_add(g->speculation, sk_prediction_proposer_create(r->prediction, r->n_prediction, r->n_prompt));
     for (size_t i = 0; i < r->n_proposers; i++) sk_speculation_add(g->speculation, r->proposers[i]);
+    if (r->speculation->proposers & (1u << SK_COPY)) sk_speculation_add(g->speculation, sk_copy_proposer_create());
     if (r->speculation->proposers & (1u << SK_SUFFIX)) sk_speculation_add(g->speculation, sk_suffix_proposer_create());
     if (r->speculation->proposers & (1u << SK_CACHE)) sk_speculation_add(g->speculation, sk_cache_proposer_create());
     return true;

@@ -13,12 +13,13 @@ enum sk_proposer_kind {
     SK_PREDICTION,
     SK_PLUGIN,
     SK_DRAFT,
+    SK_COPY,
     SK_SUFFIX,
     SK_CACHE,
     SK_N_PROPOSERS,
     SK_NO_PROPOSER = SK_N_PROPOSERS
 };
-/* "mtp", "prediction", "plugin", "draft", "suffix", "cache"; "none" */
+/* "mtp", "prediction", "plugin", "draft", "copy", "suffix", "cache"; "none" */
 const char *sk_proposer_name(enum sk_proposer_kind kind);
 
 /* How much there is to say for a draft: small classes whose acceptance is learnt (width.h). A proposer numbers its own.
@@ -70,12 +71,15 @@ struct sk_proposer_ops {
     void (*destroy)(struct sk_proposer *p);
 };
 
+/* Follows what is being copied from the context across changes, and learns them: what was changed once is expected
+ * again. Without changes it does what the next one does. NULL when memory is short. */
+struct sk_proposer *sk_copy_proposer_create(void);
 /* N-grams of prompt and output: the longest earlier match of the context's end, and what followed it. */
 struct sk_proposer *sk_suffix_proposer_create(void); /* NULL when memory is short */
 /* Counts of what followed the last one to four tokens. */
 struct sk_proposer *sk_cache_proposer_create(void);
-/* A text expected as output (copied), which is picked up again after a mismatch. The output starts at position
- * n_prompt. */
+/* A text expected as output (copied), followed across changes as by sk_copy_proposer_create. The output starts at
+ * position n_prompt. */
 struct sk_proposer *sk_prediction_proposer_create(const int32_t *tokens, size_t n, size_t n_prompt);
 /* Knows the whole sequence (prompt and output, copied) and proposes its tokens, each true with probability `accuracy`.
  * Counts as a plugin. For measurements and tests. */

@@ -36,7 +36,7 @@ struct sk_speculation {
 };
 
 const char *sk_proposer_name(enum sk_proposer_kind kind) {
-    static const char *const names[] = {"mtp", "prediction", "plugin", "draft", "suffix", "cache", "none"};
+    static const char *const names[] = {"mtp", "prediction", "plugin", "draft", "copy", "suffix", "cache", "none"};
     return names[kind];
 }
 

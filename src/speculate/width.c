@@ -6,12 +6,17 @@
 static const double PRIOR_WEIGHT = 3.0;
 static const float DECAY = 0.97f;
 
+/* By enum sk_copy_evidence: about what edits of source text give. */
+static const double copy_prior[SK_EVIDENCE_CLASSES] = {0.35, 0.6, 0.8, 0.8, 0.9,  0.93, 0.95, 0.4,
+                                                       0.5,  0.7, 0.9, 0.6, 0.85, 0.5,  0.85, 0.85};
+
 static double prior_of(const struct sk_draft *d) {
     const double high = (double)(d->evidence % 8) / 7.0; /* most proposers number their classes from weak to strong */
     switch ((enum sk_proposer_kind)d->kind) {
     case SK_MTP: return 0.5 + 0.4 * (double)d->evidence / 15.0;
     case SK_DRAFT: return 0.4 + 0.5 * (double)d->evidence / 15.0;
-    case SK_PREDICTION: return 0.6 + 0.35 * high;
+    case SK_COPY:
+    case SK_PREDICTION: return copy_prior[d->evidence];
     case SK_PLUGIN: return 0.5;
     case SK_SUFFIX: return (d->evidence >= 8 ? 0.4 : 0.25) + 0.5 * high;
     case SK_CACHE: return 0.3 + 0.3 * (double)(d->evidence % 4) / 3.0;

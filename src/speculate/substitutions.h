@@ -1,0 +1,44 @@
+/* What parts of a text come out as, learnt while it is copied: `a` as `x`, also of different lengths. Private to
+ * speculate/.
+ *
+ * Each is kept twice: by the tokens it replaces, and by those together with the tokens beside them. What is known of
+ * the narrower case counts: a name that is changed everywhere but in strings is learnt as that. A table of fixed size.
+ */
+#ifndef SK_SPECULATE_SUBSTITUTIONS_H
+#define SK_SPECULATE_SUBSTITUTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SK_MOST_FROM = 4, SK_MOST_TO = 8 };
+
+struct sk_substitution {
+    int32_t from[SK_MOST_FROM], to[SK_MOST_TO];
+    int32_t left, right;  /* source tokens beside it, or SK_ANY_TOKEN */
+    uint8_t n_from, n_to; /* from 0: an insertion after `left`; to 0: a deletion */
+    uint8_t yes, no;      /* times it happened, and times it did not where it could have */
+};
+enum { SK_ANY_TOKEN = -1 };
+
+enum { SK_SUBSTITUTION_SETS = 64, SK_SUBSTITUTION_WAYS = 8 };
+struct sk_substitutions {
+    struct sk_substitution entries[SK_SUBSTITUTION_SETS][SK_SUBSTITUTION_WAYS];
+    uint64_t begins[16],
+        follows[16]; /* filters: tokens that some `from` begins with; that some insertion comes after */
+};
+
+/* source[at .. at + n_from) came out as to[0 .. n_to). What is longer than the table's limits is not learnt. */
+void sk_substitutions_learn(struct sk_substitutions *t, const int32_t *source, size_t n, size_t at, size_t n_from,
+                            const int32_t *to, size_t n_to);
+/* What is expected to happen at source[at], if anything but copying; *doubted: it is as likely that nothing does. An
+ * insertion only if it may be (not a second time at the same place). Valid until the next change. */
+const struct sk_substitution *sk_substitutions_find(const struct sk_substitutions *t, const int32_t *source, size_t n,
+                                                    size_t at, bool may_insert, bool *doubted);
+/* That happened; that did not. */
+void sk_substitutions_confirm(struct sk_substitutions *t, const int32_t *source, size_t n, size_t at,
+                              const struct sk_substitution *s);
+void sk_substitutions_deny(struct sk_substitutions *t, const int32_t *source, size_t n, size_t at,
+                           const struct sk_substitution *s);
+
+#endif
