@@ -4,15 +4,17 @@
 
 /* An anchor with less support than LITTLE is given up at its first mismatch, one below SURE for any better match; only
  * one with MUCH is looked for again. */
-enum { SURE_ANCHOR = 16, MUCH_SUPPORT = 32, HOME_LEAD = 6, ASIDE_LEAD = 2 };
+enum { SURE_ANCHOR = 16, MUCH_SUPPORT = 32, HOME_LEAD = 6, ASIDE_LEAD = 2, TOKENS_PER_EDIT = 4 };
+
+static const float TRUST_STEP = 0.15f;
 
 void sk_aligner_init(struct sk_aligner *a, bool at_start) {
-    *a = (struct sk_aligner){.state = SK_LOST, .inserted = SIZE_MAX, .home = SIZE_MAX};
+    *a = (struct sk_aligner){.state = SK_LOST, .inserted = SIZE_MAX, .home = SIZE_MAX, .trust = 1.0f};
     if (!at_start) return;
     a->state = SK_COPYING;
     a->run = SURE_ANCHOR;
     a->support = MUCH_SUPPORT;
-    a->edited = true;
+    a->edits = 1;
 }
 
 void sk_aligner_free(struct sk_aligner *a) {
@@ -108,7 +110,7 @@ static void anchor(struct sk_aligner *a, const struct sk_match *m) {
     a->state = SK_COPYING;
     a->at = m->place;
     a->run = a->support = m->length;
-    a->edited = false;
+    a->edits = 0;
     a->inserted = SIZE_MAX;
 }
 
@@ -138,12 +140,13 @@ static void become_unsure(struct sk_aligner *a) {
 /* The edit ends where the run on the diagonal began. */
 static void decide(struct sk_aligner *a, const int32_t *source, size_t n_source, size_t diagonal) {
     const size_t run = a->runs[diagonal], j = (size_t)passed(a, diagonal);
-    if (a->support >= SURE_ANCHOR) learn_edit(a, source, n_source, j - run, a->n_unexplained - run);
+    if (a->support >= SURE_ANCHOR && a->support >= TOKENS_PER_EDIT * a->edits)
+        learn_edit(a, source, n_source, j - run, a->n_unexplained - run);
     a->state = SK_COPYING;
     a->at += j;
     a->run = run;
     a->support += run;
-    a->edited = true;
+    a->edits++;
 }
 
 static void copied(struct sk_aligner *a) {
@@ -153,13 +156,18 @@ static void copied(struct sk_aligner *a) {
     if (a->support >= MUCH_SUPPORT) a->home = SIZE_MAX;
 }
 
+static void judge(struct sk_aligner *a, bool came) {
+    a->trust += TRUST_STEP * ((came ? 1.0f : 0.0f) - a->trust);
+}
+
 static void wrote_substitution(struct sk_aligner *a, const int32_t *source, size_t n_source) {
     sk_substitutions_confirm(&a->substitutions, source, n_source, a->at, &a->now);
+    judge(a, true);
     if (a->now.n_from == 0) a->inserted = a->at;
     a->at += a->now.n_from;
     a->run = 0;
     a->support++;
-    a->edited = true;
+    a->edits += a->edits == 0;
     a->state = SK_COPYING;
 }
 
@@ -185,7 +193,10 @@ static bool feed_copying(struct sk_aligner *a, const int32_t *source, size_t n_s
         return true;
     }
     if (!is_same) return false;
-    if (s) sk_substitutions_deny(&a->substitutions, source, n_source, a->at, s);
+    if (s) {
+        sk_substitutions_deny(&a->substitutions, source, n_source, a->at, s);
+        judge(a, false);
+    }
     copied(a);
     return true;
 }
@@ -231,7 +242,7 @@ void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_sourc
     const size_t n_known = source == end ? n_source - 1 : n_source;
     if (a->state == SK_COPYING) {
         if (feed_copying(a, source, n_known, token)) return;
-        if (!a->edited && a->support < SURE_ANCHOR)
+        if (a->edits == 0 && a->support < SURE_ANCHOR)
             lose(a);
         else
             become_unsure(a);
@@ -244,7 +255,7 @@ void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_sourc
 
 void sk_aligner_reconsider(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end,
                            size_t n_end) {
-    const bool is_new = a->state == SK_COPYING && !a->edited && a->support < SURE_ANCHOR;
+    const bool is_new = a->state == SK_COPYING && a->edits == 0 && a->support < SURE_ANCHOR;
     a->aside = (struct sk_match){0};
     if (!is_new && a->state != SK_UNSURE) return;
     const struct sk_match m = search(a, source, n_source, end, n_end);
@@ -253,6 +264,10 @@ void sk_aligner_reconsider(struct sk_aligner *a, const int32_t *source, size_t n
 }
 
 /* ---- drafting ------------------------------------------------------------------------------------------ */
+
+/* While expected substitutions mostly do not come only those that came so often are drafted. */
+enum { SURE_COUNT = 3 };
+static const float LEAST_TRUST = 0.5f;
 
 struct walk {
     size_t at, run, inserted;
@@ -288,7 +303,7 @@ static size_t write_change(struct walk *w, const struct sk_substitution *s, size
 }
 
 static struct walk start_walk(const struct sk_aligner *a, size_t n_source) {
-    struct walk w = {.at = a->at, .run = a->run, .inserted = a->inserted, .edited = a->edited};
+    struct walk w = {.at = a->at, .run = a->run, .inserted = a->inserted, .edited = a->edits > 0};
     if (a->state != SK_UNSURE) return w;
     if (a->aside.length) return (struct walk){.at = a->aside.place, .run = a->aside.length, .inserted = SIZE_MAX};
     const size_t best = best_diagonal(a, n_source);
@@ -309,6 +324,7 @@ size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_
         const struct sk_substitution *s = w.at < n_source ? sk_substitutions_find(&a->substitutions, source, n_source,
                                                                                   w.at, w.inserted != w.at, &doubted)
                                                           : NULL;
+        if (s && a->trust < LEAST_TRUST && s->yes < SURE_COUNT) s = NULL;
         if (s) {
             n += write_change(&w, s, 0, out + n, limit - n);
             continue;

@@ -21,11 +21,12 @@ enum sk_alignment { SK_LOST, SK_COPYING, SK_SUBSTITUTING, SK_UNSURE };
 struct sk_aligner {
     struct sk_token_index index; /* of the source */
     struct sk_substitutions substitutions;
+    float trust; /* share of expected substitutions that came, decayed */
     enum sk_alignment state;
     size_t at;                  /* the next source token; while unsure, the first that did not come out */
     size_t run;                 /* tokens copied since the last edit; of a new anchor, the length of its match */
     size_t support;             /* tokens that came as expected since the anchor */
-    bool edited;                /* some did not, and the place was found again */
+    size_t edits;               /* since the anchor: the output went another way, and the place was found again */
     size_t inserted;            /* the place of the last insertion that was expected and came */
     size_t home;                /* where a well supported place was lost; SIZE_MAX for none */
     struct sk_substitution now; /* of SK_SUBSTITUTING: tokens [0, n_written) of it are written */
