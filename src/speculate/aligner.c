@@ -2,17 +2,16 @@
 
 #include <string.h>
 
-/* An anchor with less support than LITTLE is given up at its first mismatch, one below SURE for any better match; only
- * one with MUCH is looked for again. */
-enum { SURE_ANCHOR = 16, MUCH_SUPPORT = 32, HOME_LEAD = 6, ASIDE_LEAD = 2, TOKENS_PER_EDIT = 4 };
-
+/* A place is given up at the first surprise if it has less support than LITTLE, and for a better match while it has
+ * less than MUCH; what is lost with MUCH is looked for again. */
+enum { LITTLE_SUPPORT = 3, LEARNING_SUPPORT = 6, MUCH_SUPPORT = 32, HOME_SUPPORT = 8, HOME_LEAD = 6, ASIDE_LEAD = 2 };
 static const float TRUST_STEP = 0.15f;
 
 void sk_aligner_init(struct sk_aligner *a, bool at_start) {
     *a = (struct sk_aligner){.state = SK_LOST, .inserted = SIZE_MAX, .home = SIZE_MAX, .trust = 1.0f};
     if (!at_start) return;
     a->state = SK_COPYING;
-    a->run = SURE_ANCHOR;
+    a->run = 16;
     a->support = MUCH_SUPPORT;
     a->edits = 1;
 }
@@ -115,7 +114,7 @@ static void anchor(struct sk_aligner *a, const struct sk_match *m) {
 }
 
 static void lose(struct sk_aligner *a) {
-    if (a->support >= MUCH_SUPPORT) a->home = a->at;
+    if (a->support >= HOME_SUPPORT) a->home = a->at;
     a->state = SK_LOST;
     a->support = 0;
 }
@@ -140,8 +139,8 @@ static void become_unsure(struct sk_aligner *a) {
 /* The edit ends where the run on the diagonal began. */
 static void decide(struct sk_aligner *a, const int32_t *source, size_t n_source, size_t diagonal) {
     const size_t run = a->runs[diagonal], j = (size_t)passed(a, diagonal);
-    if (a->support >= SURE_ANCHOR && a->support >= TOKENS_PER_EDIT * a->edits)
-        learn_edit(a, source, n_source, j - run, a->n_unexplained - run);
+    a->support -= a->support / 4;
+    if (a->support >= LEARNING_SUPPORT) learn_edit(a, source, n_source, j - run, a->n_unexplained - run);
     a->state = SK_COPYING;
     a->at += j;
     a->run = run;
@@ -242,7 +241,7 @@ void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_sourc
     const size_t n_known = source == end ? n_source - 1 : n_source;
     if (a->state == SK_COPYING) {
         if (feed_copying(a, source, n_known, token)) return;
-        if (a->edits == 0 && a->support < SURE_ANCHOR)
+        if (a->support < LITTLE_SUPPORT)
             lose(a);
         else
             become_unsure(a);
@@ -255,12 +254,18 @@ void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_sourc
 
 void sk_aligner_reconsider(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end,
                            size_t n_end) {
-    const bool is_new = a->state == SK_COPYING && a->edits == 0 && a->support < SURE_ANCHOR;
+    const bool is_young = a->state == SK_COPYING && a->support < MUCH_SUPPORT;
     a->aside = (struct sk_match){0};
-    if (!is_new && a->state != SK_UNSURE) return;
+    if (!is_young && a->state != SK_UNSURE) return;
     const struct sk_match m = search(a, source, n_source, end, n_end);
-    if (is_new && m.length > a->run) anchor(a, &m);
-    if (a->state == SK_UNSURE && m.length > (size_t)a->runs[best_diagonal(a, n_source)] + ASIDE_LEAD) a->aside = m;
+    if (a->state == SK_UNSURE) {
+        if (m.length > (size_t)a->runs[best_diagonal(a, n_source)] + ASIDE_LEAD) a->aside = m;
+        return;
+    }
+    const size_t before = a->support > a->run ? a->support - a->run : 0;
+    if (m.length <= a->run + before / 2 + (a->edits > 0)) return;
+    if (a->edits) lose(a);
+    anchor(a, &m);
 }
 
 /* ---- drafting ------------------------------------------------------------------------------------------ */
@@ -271,16 +276,16 @@ static const float LEAST_TRUST = 0.5f;
 
 struct walk {
     size_t at, run, inserted;
-    bool unsure, edited, after_change;
+    bool unsure, edited, young;
 };
 
 static enum sk_copy_evidence evidence_of(const struct walk *w, bool doubted) {
-    if (w->after_change) return SK_AFTER_CHANGE;
     if (doubted) return SK_CHANGED_MIXED;
     if (w->unsure && w->run < 3) return (enum sk_copy_evidence)(SK_UNSURE_0 + w->run);
-    if (w->run >= 64) return SK_RUN_64;
-    if (w->edited) return w->run < 4 ? SK_RUN_SHORT : w->run < 16 ? SK_RUN_4 : SK_RUN_16;
-    return w->run < 4 ? SK_ANCHOR_3 : w->run < 6 ? SK_ANCHOR_4 : w->run < 16 ? SK_ANCHOR_6 : SK_ANCHOR_16;
+    if (w->run >= 16) return w->run < 64 ? SK_RUN_16 : SK_RUN_64;
+    if (!w->edited) return w->run < 4 ? SK_ANCHOR_3 : w->run < 6 ? SK_ANCHOR_4 : SK_ANCHOR_6;
+    if (w->run < 4) return w->young ? SK_RUN_0_YOUNG : SK_RUN_0;
+    return w->young ? SK_RUN_4_YOUNG : SK_RUN_4;
 }
 
 static enum sk_copy_evidence evidence_of_change(const struct sk_substitution *s) {
@@ -298,12 +303,16 @@ static size_t write_change(struct walk *w, const struct sk_substitution *s, size
     if (s->n_from == 0) w->inserted = w->at;
     w->at += s->n_from;
     w->run = 0;
-    w->edited = w->after_change = true;
+    w->edited = true;
     return n;
 }
 
 static struct walk start_walk(const struct sk_aligner *a, size_t n_source) {
-    struct walk w = {.at = a->at, .run = a->run, .inserted = a->inserted, .edited = a->edits > 0};
+    struct walk w = {.at = a->at,
+                     .run = a->run,
+                     .inserted = a->inserted,
+                     .edited = a->edits > 0,
+                     .young = a->support < MUCH_SUPPORT};
     if (a->state != SK_UNSURE) return w;
     if (a->aside.length) return (struct walk){.at = a->aside.place, .run = a->aside.length, .inserted = SIZE_MAX};
     const size_t best = best_diagonal(a, n_source);
@@ -332,7 +341,6 @@ size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_
         if (w.at >= n_source && !(grows && w.at - n_source < n)) break;
         const int32_t token = w.at < n_source ? source[w.at] : out[w.at - n_source].token;
         out[n++] = (struct sk_draft){token, 0, (uint8_t)evidence_of(&w, doubted)};
-        w.after_change = false;
         w.at++, w.run++;
     }
     for (size_t i = 0; i < n; i++) out[i].kind = (uint8_t)kind;

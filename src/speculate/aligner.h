@@ -25,7 +25,7 @@ struct sk_aligner {
     enum sk_alignment state;
     size_t at;                  /* the next source token; while unsure, the first that did not come out */
     size_t run;                 /* tokens copied since the last edit; of a new anchor, the length of its match */
-    size_t support;             /* tokens that came as expected since the anchor */
+    size_t support;             /* tokens that came as expected since the anchor; less with each edit that was not */
     size_t edits;               /* since the anchor: the output went another way, and the place was found again */
     size_t inserted;            /* the place of the last insertion that was expected and came */
     size_t home;                /* where a well supported place was lost; SIZE_MAX for none */
@@ -51,24 +51,24 @@ size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_
                         enum sk_proposer_kind kind, size_t limit, struct sk_draft *out);
 void sk_aligner_free(struct sk_aligner *a);
 
-/* The classes of evidence of drafts. */
+/* The classes of evidence of drafts. A place is young while little supports it. */
 enum sk_copy_evidence {
     SK_UNSURE_0, /* no token agrees yet on the place */
     SK_UNSURE_1,
     SK_UNSURE_2,
-    SK_RUN_SHORT, /* fewer than 4 tokens since an edit */
+    SK_RUN_0_YOUNG, /* copied, fewer than 4 tokens after a change */
+    SK_RUN_0,
+    SK_RUN_4_YOUNG,
     SK_RUN_4,
     SK_RUN_16,
     SK_RUN_64,
-    SK_ANCHOR_3, /* a match as long as that, no edit followed yet */
+    SK_ANCHOR_3, /* a match as long as that, and no change since */
     SK_ANCHOR_4,
     SK_ANCHOR_6,
-    SK_ANCHOR_16,
     SK_CHANGED_ONCE,  /* the first token of a substitution that was seen once */
     SK_CHANGED_OFTEN, /* … more than once, always */
     SK_CHANGED_MIXED, /* … not always; or copied where one was seen as often as not */
-    SK_CHANGED_REST,  /* further tokens of one */
-    SK_AFTER_CHANGE   /* the first token copied after one */
+    SK_CHANGED_REST   /* further tokens of one */
 };
 
 #endif
