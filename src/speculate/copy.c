@@ -24,7 +24,6 @@ static size_t propose(struct sk_proposer *p, const struct sk_proposal_request *r
         sk_index_learn(&c->aligner.index, text, c->n_fed + 1);
         sk_aligner_feed(&c->aligner, text, c->n_fed + 1, text, c->n_fed + 1);
     }
-    sk_aligner_reconsider(&c->aligner, text, r->n, text, r->n);
     return sk_aligner_draft(&c->aligner, text, r->n, true, SK_COPY, r->limit, out);
 }
 

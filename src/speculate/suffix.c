@@ -22,7 +22,7 @@ static uint8_t evidence_of(size_t length, bool unanimous) {
 static size_t propose(struct sk_proposer *p, const struct sk_proposal_request *r, struct sk_draft *out) {
     struct suffix *s = (struct suffix *)p;
     sk_index_learn(&s->index, r->tokens, r->n_committed);
-    const struct sk_match m = sk_index_find(&s->index, r->tokens, r->n_committed, r->tokens, r->n, SIZE_MAX, 0);
+    const struct sk_match m = sk_index_find(&s->index, r->tokens, r->n_committed, r->tokens, r->n);
     if (m.length == 0) return 0;
     size_t n = 0;
     for (; n < r->limit && m.place + n < r->n_committed; n++)

@@ -53,9 +53,9 @@ static size_t common_suffix(const int32_t *a, size_t n_a, const int32_t *b, size
 }
 
 static struct sk_match find(const struct sk_token_index *x, size_t k, const int32_t *text, size_t n_text,
-                            const int32_t *end, size_t n_end, size_t near, size_t lead) {
+                            const int32_t *end, size_t n_end) {
     const struct sk_index_chain *c = &x->chains[k];
-    struct sk_match best = {0}, nearest = {0};
+    struct sk_match best = {0};
     if (!c->heads || n_end < seed_lengths[k]) return best;
     uint32_t place = c->heads[hash_seed(end + n_end, seed_lengths[k]) & (c->n_heads - 1)];
     for (size_t looked = 0; place != NOWHERE && looked < MAX_CANDIDATES && (best.length < SK_LONGEST_MATCH);
@@ -66,16 +66,14 @@ static struct sk_match find(const struct sk_token_index *x, size_t k, const int3
         if (best.length && text[place] != text[best.place]) best.unanimous = false;
         if (length > best.length)
             best = (struct sk_match){place, length, best.length == 0 || text[place] == text[best.place]};
-        if (near != SIZE_MAX && place >= near) nearest = (struct sk_match){place, length, false};
     }
-    return nearest.length && nearest.length + lead >= best.length ? nearest : best;
+    return best;
 }
 
 struct sk_match sk_index_find(const struct sk_token_index *x, const int32_t *text, size_t n_text, const int32_t *end,
-                              size_t n_end, size_t near, size_t lead) {
+                              size_t n_end) {
     struct sk_match m = {0};
-    for (size_t k = 0; k < SK_INDEX_SEEDS && m.length == 0 && !x->failed; k++)
-        m = find(x, k, text, n_text, end, n_end, near, lead);
+    for (size_t k = 0; k < SK_INDEX_SEEDS && m.length == 0 && !x->failed; k++) m = find(x, k, text, n_text, end, n_end);
     return m;
 }
 

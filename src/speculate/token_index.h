@@ -35,10 +35,9 @@ struct sk_match {
 /* Takes in text[n_indexed .. n). The text may have moved, but not changed. */
 void sk_index_learn(struct sk_token_index *x, const int32_t *text, size_t n);
 /* The longest common suffix of end[0 .. n_end) and text[0 .. place) over the candidates with place < n_text; the most
- * recent among equals, or, with near != SIZE_MAX, the first at or after `near` unless another is longer by more than
- * `lead`. */
+ * recent among equals. */
 struct sk_match sk_index_find(const struct sk_token_index *x, const int32_t *text, size_t n_text, const int32_t *end,
-                              size_t n_end, size_t near, size_t lead);
+                              size_t n_end);
 void sk_index_free(struct sk_token_index *x);
 
 #endif
