@@ -33,7 +33,7 @@ static void add_place(struct sk_aligner *a, const struct sk_match *m, size_t n_s
         const size_t strength = sk_place_strength(p, n_source);
         if (strength < least) least = strength, weakest = i;
     }
-    if (m->length > least) sk_place_begin(&a->places[weakest], m->place, m->length, m->length);
+    if (8 * m->length > least) sk_place_begin(&a->places[weakest], m->place, m->length, m->length);
 }
 
 void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end, size_t n_end) {
@@ -98,7 +98,7 @@ size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_
                         enum sk_proposer_kind kind, size_t limit, struct sk_draft *out) {
     const struct sk_place *p = &a->places[strongest(a, n_source)];
     size_t n = 0;
-    if (p->state == SK_NOWHERE) return 0;
+    if (sk_place_strength(p, n_source) == 0) return 0;
     struct walk w = {.inserted = p->inserted,
                      .unsure = p->state == SK_UNSURE,
                      .edited = p->edited || p->state == SK_UNSURE,
@@ -112,7 +112,7 @@ size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_
             n += write_change(&w, s, 0, out + n, limit - n);
             continue;
         }
-        if (w.at >= n_source && !(grows && w.at - n_source < n)) break;
+        if (w.at >= n_source && !(grows && !w.unsure && w.at - n_source < n)) break;
         const int32_t token = w.at < n_source ? source[w.at] : out[w.at - n_source].token;
         out[n++] = (struct sk_draft){token, 0, (uint8_t)evidence_of(&w, doubted)};
         w.at++, w.run++;

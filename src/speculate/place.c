@@ -4,7 +4,7 @@
 
 /* A place is given up at the first surprise if it has less support than LITTLE; edits teach if it has as much as
  * LEARNING. */
-enum { LITTLE_SUPPORT = 4, LEARNING_SUPPORT = 6 };
+enum { LITTLE_SUPPORT = 3, LEARNING_SUPPORT = 4 };
 static const float TRUST_STEP = 0.15f;
 
 void sk_place_begin(struct sk_place *p, size_t at, size_t run, size_t support) {
@@ -71,8 +71,11 @@ size_t sk_place_next(const struct sk_place *p, size_t n_source, size_t *run) {
 
 size_t sk_place_strength(const struct sk_place *p, size_t n_source) {
     if (p->state == SK_NOWHERE) return 0;
-    if (p->state == SK_UNSURE) return p->runs[best_diagonal(p, n_source)] + p->support / 4;
-    return p->run < p->support ? p->run + (p->support - p->run) / 2 : p->run;
+    if (p->state == SK_UNSURE) {
+        const size_t good = 8 * p->runs[best_diagonal(p, n_source)] + p->support / 2, bad = 2 * p->n_unexplained;
+        return good > bad ? good - bad : 0;
+    }
+    return 8 * (p->run < p->support ? p->run + (p->support - p->run) / 2 : p->run);
 }
 
 /* ---- what an edit teaches ------------------------------------------------------------------------------ */

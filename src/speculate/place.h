@@ -40,7 +40,7 @@ void sk_place_begin(struct sk_place *p, size_t at, size_t run, size_t support);
 /* The output went on with `token`. With `teaches`, what it says of substitutions is learnt. */
 void sk_place_feed(struct sk_place *p, const int32_t *source, size_t n_source, int32_t token, struct sk_changes *c,
                    bool teaches);
-/* How much speaks for it, in tokens. */
+/* How much speaks for it, in eighths of a token of a match. */
 size_t sk_place_strength(const struct sk_place *p, size_t n_source);
 /* The source token that comes next, while unsure by the best candidate; *run: the tokens that agree with it. */
 size_t sk_place_next(const struct sk_place *p, size_t n_source, size_t *run);
