@@ -4,8 +4,8 @@
 
 /* A place is given up at the first surprise if it has less support than LITTLE; edits teach if it has as much as
  * LEARNING. */
-enum { LITTLE_SUPPORT = 3, LEARNING_SUPPORT = 4 };
-static const float TRUST_STEP = 0.15f;
+enum { LITTLE_SUPPORT = 3, LEARNING_SUPPORT = 5 };
+static const float TRUST_STEP = 0.25f;
 
 void sk_place_begin(struct sk_place *p, size_t at, size_t run, size_t support) {
     p->state = SK_COPYING;
