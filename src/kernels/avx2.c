@@ -311,7 +311,7 @@ static void to_half_avx2(const float *x, size_t n, uint16_t *y) {
 
 void sk_kernels_init_avx2(struct sk_kernels *k) {
     k->name = "avx2";
-    k->row_cost = 0.27f;
+    k->row_cost = 0.33f;
     fill_portable(k);
     k->to_half = to_half_avx2;
     k->quantize_q8 = quantize_q8_avx2;
