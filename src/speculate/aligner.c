@@ -15,35 +15,38 @@ void sk_aligner_free(struct sk_aligner *a) {
 
 /* ---- following ----------------------------------------------------------------------------------------- */
 
-static size_t strongest(const struct sk_aligner *a, size_t n_source) {
+static size_t strongest(const struct sk_aligner *a) {
     size_t best = 0, most = 0;
     for (size_t i = 0; i < SK_PLACES; i++) {
-        const size_t strength = sk_place_strength(&a->places[i], n_source);
+        const size_t strength = sk_place_strength(&a->places[i]);
         if (strength > most) most = strength, best = i;
     }
     return best;
 }
 
 /* A match beside what is followed takes the weakest place, if it is the stronger. */
-static void add_place(struct sk_aligner *a, const struct sk_match *m, size_t n_source) {
+static void add_place(struct sk_aligner *a, const struct sk_match *m) {
     size_t weakest = 0, least = SIZE_MAX;
     for (size_t i = 0; i < SK_PLACES; i++) {
         const struct sk_place *p = &a->places[i];
         if (p->state == SK_COPYING && p->at == m->place) return;
-        const size_t strength = sk_place_strength(p, n_source);
+        const size_t strength = sk_place_strength(p);
         if (strength < least) least = strength, weakest = i;
     }
     if (8 * m->length > least) sk_place_begin(&a->places[weakest], m->place, m->length, m->length);
 }
 
-void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end, size_t n_end) {
-    const size_t n_known = source == end ? n_source - 1 : n_source, teacher = strongest(a, n_known);
+void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_source, int32_t token) {
+    const size_t teacher = strongest(a);
     for (size_t i = 0; i < SK_PLACES; i++)
-        sk_place_feed(&a->places[i], source, n_known, end[n_end - 1], &a->changes, i == teacher);
-    const struct sk_place *best = &a->places[teacher];
+        sk_place_feed(&a->places[i], source, n_source, token, &a->changes, i == teacher);
+}
+
+void sk_aligner_search(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end, size_t n_end) {
+    const struct sk_place *best = &a->places[strongest(a)];
     if (best->state == SK_COPYING && best->support >= MUCH_SUPPORT) return;
     const struct sk_match m = sk_index_find(&a->index, source, n_source, end, n_end);
-    if (m.length) add_place(a, &m, n_source);
+    if (m.length) add_place(a, &m);
 }
 
 /* ---- drafting ------------------------------------------------------------------------------------------ */
@@ -96,14 +99,14 @@ static const struct sk_substitution *change_at(const struct sk_aligner *a, const
 
 size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_t n_source, bool grows,
                         enum sk_proposer_kind kind, size_t limit, struct sk_draft *out) {
-    const struct sk_place *p = &a->places[strongest(a, n_source)];
+    const struct sk_place *p = &a->places[strongest(a)];
     size_t n = 0;
-    if (sk_place_strength(p, n_source) == 0) return 0;
+    if (sk_place_strength(p) == 0) return 0;
     struct walk w = {.inserted = p->inserted,
                      .unsure = p->state == SK_UNSURE,
                      .edited = p->edited || p->state == SK_UNSURE,
                      .young = p->support < MUCH_SUPPORT};
-    w.at = sk_place_next(p, n_source, &w.run);
+    w.at = sk_place_next(p, &w.run);
     if (p->state == SK_SUBSTITUTING) n = write_change(&w, &p->now, p->n_written, out, limit);
     while (n < limit) {
         bool doubted;

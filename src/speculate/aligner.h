@@ -19,9 +19,11 @@ struct sk_aligner {
 
 /* With no place; or at the source's beginning, which is believed as after a long run. */
 void sk_aligner_init(struct sk_aligner *a, bool at_start);
-/* end[n_end - 1] was written. The index must hold source[0 .. n_source). The two may be one text: a token is not a
- * source of itself. */
-void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end, size_t n_end);
+/* The output went on with `token`, when the source had n_source tokens. */
+void sk_aligner_feed(struct sk_aligner *a, const int32_t *source, size_t n_source, int32_t token);
+/* Looks for a further place: where the last tokens of the output, end[0 .. n_end), stand in the source, which the index
+ * must hold. The two may be one text. */
+void sk_aligner_search(struct sk_aligner *a, const int32_t *source, size_t n_source, const int32_t *end, size_t n_end);
 /* What comes next. Where the source grows with the output (`grows`), drafts that reach its end go on by repeating. */
 size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_t n_source, bool grows,
                         enum sk_proposer_kind kind, size_t limit, struct sk_draft *out);

@@ -19,10 +19,12 @@ static size_t propose(struct sk_proposer *p, const struct sk_proposal_request *r
     struct copy *c = (struct copy *)p;
     const int32_t *text = r->tokens;
     if (r->n != r->n_committed) return 0;
-    if (c->n_fed == 0 && r->n > FOLLOWED_PROMPT) c->n_fed = r->n - FOLLOWED_PROMPT;
+    const bool is_prompt = c->n_fed == 0;
+    if (is_prompt && r->n > FOLLOWED_PROMPT) c->n_fed = r->n - FOLLOWED_PROMPT;
     for (; c->n_fed < r->n; c->n_fed++) {
+        sk_aligner_feed(&c->aligner, text, c->n_fed, text[c->n_fed]);
         sk_index_learn(&c->aligner.index, text, c->n_fed + 1);
-        sk_aligner_feed(&c->aligner, text, c->n_fed + 1, text, c->n_fed + 1);
+        if (is_prompt || c->n_fed + 1 == r->n) sk_aligner_search(&c->aligner, text, c->n_fed + 1, text, c->n_fed + 1);
     }
     return sk_aligner_draft(&c->aligner, text, r->n, true, SK_COPY, r->limit, out);
 }

@@ -1,10 +1,13 @@
 #include "speculate/place.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* A place is given up at the first surprise if it has less support than LITTLE; edits teach if it has as much as
  * LEARNING. */
 enum { LITTLE_SUPPORT = 3, LEARNING_SUPPORT = 5 };
+/* Two tokens do not decide that more of the source than that was left out. */
+enum { NEAR = 8 };
 static const float TRUST_STEP = 0.25f;
 
 void sk_place_begin(struct sk_place *p, size_t at, size_t run, size_t support) {
@@ -18,62 +21,51 @@ void sk_place_begin(struct sk_place *p, size_t at, size_t run, size_t support) {
 
 /* ---- candidates while unsure --------------------------------------------------------------------------- */
 
-/* Source tokens passed on a diagonal after n_unexplained tokens; negative before its beginning. */
-static ptrdiff_t passed(const struct sk_place *p, size_t diagonal) {
-    return (ptrdiff_t)diagonal - SK_EDIT_OUTPUT + (ptrdiff_t)p->n_unexplained;
+/* Source tokens passed on the best diagonal. */
+static size_t passed(const struct sk_place *p) {
+    return p->best + p->n_unexplained - SK_EDIT_OUTPUT;
 }
 
+static int cost_of(size_t diagonal) {
+    const int shift = (int)diagonal - SK_EDIT_OUTPUT, size = shift < 0 ? -shift : shift;
+    return shift == 0 ? 0 : 3 + (size < 6 ? size : 6);
+}
+
+/* Takes in one more token, and finds the diagonal with most to say for it: among equals the cheapest edit. */
 static void advance_diagonals(struct sk_place *p, const int32_t *source, size_t n_source, int32_t token) {
+    int most = INT_MIN;
     p->unexplained[p->n_unexplained++] = token;
-    for (size_t d = 0; d < SK_DIAGONALS; d++) {
-        const ptrdiff_t j = passed(p, d);
-        const bool agrees = j >= 1 && p->at + (size_t)j <= n_source && source[p->at + (size_t)j - 1] == token;
+    const size_t first = SK_EDIT_OUTPUT - p->n_unexplained, room = n_source - p->at + SK_EDIT_OUTPUT - p->n_unexplained;
+    for (size_t d = first; d < SK_DIAGONALS && d <= room; d++) { /* those that pass 0 tokens of the source or more */
+        const bool agrees = d > first && source[p->at + d - first - 1] == token;
         p->runs[d] = agrees ? (uint8_t)(p->runs[d] + 1) : 0;
         p->hits[d] = (uint8_t)(p->hits[d] + agrees);
+        const int score = 8 * p->runs[d] + 2 * p->hits[d] - cost_of(d);
+        if (score > most || (score == most && cost_of(d) < cost_of(p->best))) most = score, p->best = d;
     }
 }
 
-static int score_of(const struct sk_place *p, size_t diagonal) {
-    const int shift = (int)diagonal - SK_EDIT_OUTPUT, size = shift < 0 ? -shift : shift;
-    const int cost = shift == 0 ? 0 : 3 + (size < 6 ? size : 6);
-    return 8 * p->runs[diagonal] + 2 * p->hits[diagonal] - cost;
-}
-
-/* The diagonal with most to say for it, the cheapest edit first: in place, then ever larger shifts. */
-static size_t best_diagonal(const struct sk_place *p, size_t n_source) {
-    size_t best = SK_EDIT_OUTPUT;
-    for (size_t shift = 1; shift <= SK_EDIT_SOURCE; shift++)
-        for (int longer = 1; longer >= 0; longer--) {
-            if (longer && shift > SK_EDIT_OUTPUT) continue;
-            const size_t d = longer ? SK_EDIT_OUTPUT - shift : SK_EDIT_OUTPUT + shift;
-            const ptrdiff_t j = passed(p, d);
-            if (j < 0 || p->at + (size_t)j > n_source) continue;
-            if (score_of(p, d) > score_of(p, best)) best = d;
-        }
-    return best;
-}
-
-static bool is_decided(const struct sk_place *p, size_t best) {
-    if (p->runs[best] >= 3) return true;
-    if (p->runs[best] < 2) return false;
+static bool is_decided(const struct sk_place *p) {
+    const size_t best = p->best;
+    const int shift = (int)best - SK_EDIT_OUTPUT;
+    if (p->runs[best] >= (shift > NEAR ? 4 : 3)) return true;
+    if (p->runs[best] < 2 || shift > NEAR) return false;
     for (size_t d = 0; d < SK_DIAGONALS; d++)
         if (d != best && p->runs[d] >= p->runs[best]) return false;
     return true;
 }
 
-size_t sk_place_next(const struct sk_place *p, size_t n_source, size_t *run) {
-    *run = p->run;
-    if (p->state != SK_UNSURE) return p->at;
-    const size_t best = best_diagonal(p, n_source);
-    *run = p->runs[best];
-    return p->at + (size_t)passed(p, best);
+size_t sk_place_next(const struct sk_place *p, size_t *run) {
+    const bool unsure = p->state == SK_UNSURE;
+    *run = unsure ? p->runs[p->best] : p->run;
+    return p->at + (unsure ? passed(p) : 0);
 }
 
-size_t sk_place_strength(const struct sk_place *p, size_t n_source) {
+size_t sk_place_strength(const struct sk_place *p) {
     if (p->state == SK_NOWHERE) return 0;
     if (p->state == SK_UNSURE) {
-        const size_t good = 8 * p->runs[best_diagonal(p, n_source)] + p->support / 2, bad = 2 * p->n_unexplained;
-        return good > bad ? good - bad : 0;
+        const size_t good = 8 * p->runs[p->best] + p->support / 2, bad = 2 * p->n_unexplained;
+        return good > bad ? good - bad : 1;
     }
     return 8 * (p->run < p->support ? p->run + (p->support - p->run) / 2 : p->run);
 }
@@ -129,20 +121,20 @@ struct step {
 static void become_unsure(struct sk_place *p) {
     p->state = SK_UNSURE;
     p->n_unexplained = 0;
+    p->best = SK_EDIT_OUTPUT;
     memset(p->runs, 0, sizeof p->runs);
     memset(p->hits, 0, sizeof p->hits);
 }
 
 /* The edit ends where the run on the diagonal began. */
-static void decide(struct sk_place *p, const struct step *s, size_t diagonal) {
-    const size_t run = p->runs[diagonal], j = (size_t)passed(p, diagonal);
-    p->support -= p->support / 4;
+static void decide(struct sk_place *p, const struct step *s) {
+    const size_t run = p->runs[p->best], j = passed(p);
+    p->support += run - p->support / 4;
     if (s->teaches && p->support >= LEARNING_SUPPORT)
         learn_edit(p, &s->changes->table, s->source, s->n_source, j - run, p->n_unexplained - run);
     p->state = SK_COPYING;
     p->at += j;
     p->run = run;
-    p->support += run;
     p->edited = true;
 }
 
@@ -209,26 +201,24 @@ static bool feed_substituting(struct sk_place *p, const struct step *s, int32_t 
 }
 
 /* A substitution that is expected on the best diagonal decides as an equal token does. */
-static bool is_expected_change(const struct sk_place *p, const struct step *s, size_t best, int32_t token) {
+static bool is_expected_change(const struct sk_place *p, const struct step *s, int32_t token) {
     bool doubted;
-    const size_t at = p->at + (size_t)passed(p, best);
-    if (p->runs[best] == 0 || at >= s->n_source || s->source[at] == token) return false;
+    const size_t at = p->at + passed(p);
+    if (p->runs[p->best] == 0 || at >= s->n_source || s->source[at] == token) return false;
     const struct sk_substitution *change =
         sk_substitutions_find(&s->changes->table, s->source, s->n_source, at, true, &doubted);
     return change && change->n_to && change->to[0] == token;
 }
 
 static void feed_unsure(struct sk_place *p, const struct step *s, int32_t token) {
-    size_t best = best_diagonal(p, s->n_source);
-    if (p->n_unexplained && is_expected_change(p, s, best, token)) {
-        decide(p, s, best);
+    if (p->n_unexplained && is_expected_change(p, s, token)) {
+        decide(p, s);
         feed_copying(p, s, token);
         return;
     }
     advance_diagonals(p, s->source, s->n_source, token);
-    best = best_diagonal(p, s->n_source);
-    if (is_decided(p, best))
-        decide(p, s, best);
+    if (is_decided(p))
+        decide(p, s);
     else if (p->n_unexplained == SK_EDIT_OUTPUT)
         p->state = SK_NOWHERE;
 }

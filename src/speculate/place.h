@@ -25,7 +25,7 @@ struct sk_place {
     struct sk_substitution now; /* of SK_SUBSTITUTING: tokens [0, n_written) of it are written */
     size_t n_written;
     int32_t unexplained[SK_EDIT_OUTPUT]; /* of SK_UNSURE: the output since `at` */
-    size_t n_unexplained;
+    size_t n_unexplained, best; /* best: the diagonal that is believed in; SK_EDIT_OUTPUT is the one in place */
     uint8_t runs[SK_DIAGONALS], hits[SK_DIAGONALS]; /* last tokens that agree in a row, and all that do */
 };
 
@@ -41,8 +41,8 @@ void sk_place_begin(struct sk_place *p, size_t at, size_t run, size_t support);
 void sk_place_feed(struct sk_place *p, const int32_t *source, size_t n_source, int32_t token, struct sk_changes *c,
                    bool teaches);
 /* How much speaks for it, in eighths of a token of a match. */
-size_t sk_place_strength(const struct sk_place *p, size_t n_source);
+size_t sk_place_strength(const struct sk_place *p);
 /* The source token that comes next, while unsure by the best candidate; *run: the tokens that agree with it. */
-size_t sk_place_next(const struct sk_place *p, size_t n_source, size_t *run);
+size_t sk_place_next(const struct sk_place *p, size_t *run);
 
 #endif

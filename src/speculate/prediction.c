@@ -18,7 +18,8 @@ static size_t propose(struct sk_proposer *proposer, const struct sk_proposal_req
     const int32_t *output = r->tokens + p->n_prompt;
     if (r->n != r->n_committed || r->n < p->n_prompt) return 0;
     const size_t n_output = r->n - p->n_prompt;
-    for (; p->n_fed < n_output; p->n_fed++) sk_aligner_feed(&p->aligner, p->tokens, p->n, output, p->n_fed + 1);
+    for (; p->n_fed < n_output; p->n_fed++) sk_aligner_feed(&p->aligner, p->tokens, p->n, output[p->n_fed]);
+    sk_aligner_search(&p->aligner, p->tokens, p->n, output, n_output);
     return sk_aligner_draft(&p->aligner, p->tokens, p->n, false, SK_PREDICTION, r->limit, out);
 }
 

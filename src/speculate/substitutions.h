@@ -21,11 +21,12 @@ struct sk_substitution {
 };
 enum { SK_ANY_TOKEN = -1 };
 
-enum { SK_SUBSTITUTION_SETS = 64, SK_SUBSTITUTION_WAYS = 8 };
+enum { SK_SUBSTITUTION_SETS = 64, SK_SUBSTITUTION_WAYS = 8, SK_SUBSTITUTION_FILTER = 4096 };
 struct sk_substitutions {
+    uint32_t keys[SK_SUBSTITUTION_SETS][SK_SUBSTITUTION_WAYS]; /* hashes of what each is told by; 0: empty */
     struct sk_substitution entries[SK_SUBSTITUTION_SETS][SK_SUBSTITUTION_WAYS];
-    uint64_t begins[16],
-        follows[16]; /* filters: tokens that some `from` begins with; that some insertion comes after */
+    /* By the hash of a token: entries whose `from` begins with it; insertions that come after it. */
+    uint16_t begins[SK_SUBSTITUTION_FILTER], follows[SK_SUBSTITUTION_FILTER];
 };
 
 /* source[at .. at + n_from) came out as to[0 .. n_to). What is longer than the table's limits is not learnt. */

@@ -246,20 +246,6 @@ static void test_cache_proposes_what_followed_most(void **state) {
     p->ops->destroy(p);
 }
 
-static void test_prediction_realigns_after_a_mismatch(void **state) {
-    (void)state;
-    struct sk_draft out[SK_MAX_PROPOSAL];
-    const int32_t predicted[] = {10, 11, 12, 13, 14, 15, 16, 17};
-    struct sk_proposer *p = sk_prediction_proposer_create(predicted, 8, 2);
-    int32_t context[] = {1, 2, 10, 11, 50, 51, 14, 15};
-    assert_true(ask(p, context, 2, 3, out) == 3 && out[0].token == 10);
-    assert_true(ask(p, context, 4, 9, out) == 6 && out[0].token == 12);
-    assert_int_equal(ask(p, context, 5, 9, out), 0);
-    assert_int_equal(ask(p, context, 7, 9, out), 0);
-    assert_true(ask(p, context, 8, 9, out) == 2 && out[0].token == 16);
-    p->ops->destroy(p);
-}
-
 /* ---- the controller ------------------------------------------------------------------------------------ */
 
 /* A proposer that says what it is told. */
@@ -716,7 +702,6 @@ int main(void) {
         cmocka_unit_test(test_suffix_never_learns_from_drafts),
         cmocka_unit_test(test_suffix_is_fast_on_a_long_context),
         cmocka_unit_test(test_cache_proposes_what_followed_most),
-        cmocka_unit_test(test_prediction_realigns_after_a_mismatch),
         cmocka_unit_test(test_a_long_proposal_is_consumed_window_by_window),
         cmocka_unit_test(test_the_limit_binds_whatever_is_buffered),
         cmocka_unit_test(test_mtp_rejection_cools_down_and_a_tail_rejection_does_not),
