@@ -53,10 +53,12 @@ void sk_aligner_search(struct sk_aligner *a, const int32_t *source, size_t n_sou
 
 /* While expected substitutions mostly do not come only those that came so often are drafted. */
 enum { SURE_COUNT = 3 };
+/* A draft ends after so many tokens that might have been changed: it need not be long then, and must not take long. */
+enum { MOST_ASKED = 40 };
 static const float LEAST_TRUST = 0.5f;
 
 struct walk {
-    size_t at, run, inserted;
+    size_t at, run, inserted, asked;
     bool unsure, edited, young;
 };
 
@@ -89,9 +91,10 @@ static size_t write_change(struct walk *w, const struct sk_substitution *s, size
 }
 
 static const struct sk_substitution *change_at(const struct sk_aligner *a, const int32_t *source, size_t n_source,
-                                               const struct walk *w, bool *doubted) {
+                                               struct walk *w, bool *doubted) {
     *doubted = false;
-    if (w->at >= n_source) return NULL;
+    if (!sk_substitutions_may_change(&a->changes.table, source, n_source, w->at)) return NULL;
+    w->asked++;
     const struct sk_substitution *s =
         sk_substitutions_find(&a->changes.table, source, n_source, w->at, w->inserted != w->at, doubted);
     return s && (a->changes.trust >= LEAST_TRUST || s->yes >= SURE_COUNT) ? s : NULL;
@@ -108,7 +111,7 @@ size_t sk_aligner_draft(const struct sk_aligner *a, const int32_t *source, size_
                      .young = p->support < MUCH_SUPPORT};
     w.at = sk_place_next(p, &w.run);
     if (p->state == SK_SUBSTITUTING) n = write_change(&w, &p->now, p->n_written, out, limit);
-    while (n < limit) {
+    while (n < limit && w.asked < MOST_ASKED) {
         bool doubted;
         const struct sk_substitution *s = change_at(a, source, n_source, &w, &doubted);
         if (s) {

@@ -138,6 +138,10 @@ void sk_substitutions_deny(struct sk_substitutions *t, const int32_t *source, si
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
+bool sk_substitutions_may_change(const struct sk_substitutions *t, const int32_t *source, size_t n, size_t at) {
+    return at < n && (t->begins[bucket_of(source[at])] || t->follows[bucket_of(token_before(source, at))]);
+}
+
 const struct sk_substitution *sk_substitutions_find(const struct sk_substitutions *t, const int32_t *source, size_t n,
                                                     size_t at, bool may_insert, bool *doubted) {
     const bool may_replace = at < n && t->begins[bucket_of(source[at])];

@@ -32,6 +32,8 @@ struct sk_substitutions {
 /* source[at .. at + n_from) came out as to[0 .. n_to). What is longer than the table's limits is not learnt. */
 void sk_substitutions_learn(struct sk_substitutions *t, const int32_t *source, size_t n, size_t at, size_t n_from,
                             const int32_t *to, size_t n_to);
+/* Whether there is anything to ask the table for source[at]: cheap, and mostly no. */
+bool sk_substitutions_may_change(const struct sk_substitutions *t, const int32_t *source, size_t n, size_t at);
 /* What is expected to happen at source[at], if anything but copying; *doubted: it is as likely that nothing does. An
  * insertion only if it may be (not a second time at the same place). Valid until the next change. */
 const struct sk_substitution *sk_substitutions_find(const struct sk_substitutions *t, const int32_t *source, size_t n,
