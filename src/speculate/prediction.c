@@ -39,7 +39,7 @@ struct sk_proposer *sk_prediction_proposer_create(const int32_t *tokens, size_t 
         free(p);
         return NULL;
     }
-    memcpy(p->tokens, tokens, n * sizeof *tokens);
+    if (n) memcpy(p->tokens, tokens, n * sizeof *tokens);
     p->proposer.ops = &prediction_ops;
     p->n = n;
     p->n_prompt = n_prompt;
