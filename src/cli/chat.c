@@ -11,6 +11,7 @@
 
 #include "answer.h"
 #include "commands.h"
+#include "sampling.h"
 
 static const char help_text[] =
     "  /help          this text\n"
@@ -27,7 +28,7 @@ struct chat {
     struct sampling_options so;
     struct spec_options spec;
     bool colors;
-    size_t max_tokens;
+    int64_t max_tokens;
     json_t *messages;
     struct sk_target_session *session; /* NULL until the first turn and after an error */
     struct sk_tokens run;              /* what the session holds */
@@ -171,7 +172,7 @@ static sk_status answer_turn(struct chat *c, struct sk_error *err) {
         for (size_t i = 0; i < c->so.stops.n; i++) stops[i] = sk_str_of(c->so.stops.items[i]);
         const struct sk_request r = {.prompt = prompt.ids,
                                      .n_prompt = prompt.n,
-                                     .max_tokens = c->max_tokens,
+                                     .max_tokens = c->max_tokens < 0 ? INT32_MAX : (size_t)c->max_tokens,
                                      .sampling = c->so.params,
                                      .stops = stops,
                                      .n_stops = c->so.stops.n};
@@ -209,11 +210,18 @@ static void reset(struct chat *c) {
     drop_session(c);
 }
 
+static void print_sampling(const struct chat *c) {
+    char line[512];
+    sampling_line(&c->so, line, sizeof line);
+    printf("sampling: %s\n", line);
+}
+
 static void print_stats(const struct chat *c) {
     const size_t context = c->m.target->ops->context(c->m.target);
     printf("%zu answers, %zu tokens at %.1f tokens/s; prompts %zu tokens, %zu of them kept from earlier turns; context "
            "%zu of %zu\n",
            c->n_turns, c->n_output, per_second(c->n_output, c->decode_s), c->n_prompt, c->n_kept, c->run.n, context);
+    print_sampling(c);
 }
 
 static void save(const struct chat *c, const char *path) {
@@ -285,6 +293,7 @@ static void converse(struct chat *c) {
         printf("%.1f MB of weights, context %zu, %zu threads, %s kernels. /help lists the commands.\n",
                (double)model->weight_bytes / 1e6, c->m.runtime->n_positions, sk_pool_threads(c->m.runtime->pool),
                c->m.runtime->ops.kernels->name);
+        print_sampling(c);
     }
     while (read_message(c, &text) && take_message(c, &text)) text.len = 0;
     if (c->editor) el_end(c->editor);
@@ -293,13 +302,14 @@ static void converse(struct chat *c) {
 }
 
 int command_chat(int argc, char **argv) {
-    struct chat c = {.so = {.params = sk_sampling_defaults()}, .spec = spec_defaults(), .max_tokens = 2048};
+    struct chat c = {.so = sampling_unset(), .spec = spec_defaults(), .max_tokens = 2048};
     struct model_options mo = {0};
     size_t n_positional;
     bool help;
     const struct option own[] = {
         {"system", 0, OPTION_STRING, &c.system, "TEXT", "a system message"},
-        {"max-tokens", 'n', OPTION_SIZE, &c.max_tokens, "N", "at most so many tokens per answer (default 2048)"},
+        {"max-tokens", 'n', OPTION_LIMIT, &c.max_tokens, "N",
+         "at most so many tokens per answer; -1 = all that fit (default 2048)"},
         {"chat-template", 0, OPTION_STRING, &mo.template_file, "FILE", "instead of the model's own"},
         {0}};
     struct option_list options = {0};
@@ -319,9 +329,10 @@ int command_chat(int argc, char **argv) {
         return 0;
     }
     setlocale(LC_CTYPE, "");
-    sk_status st = setup_sampling(&c.so, bias, &err);
+    sk_status st = sampling_prepare(&c.so, bias, &err);
     if (!st) st = spec_prepare(&c.spec, &err);
     if (!st) st = setup_engine(&c.m, &mo, &err);
+    if (!st) sampling_from_file(&c.so, c.m.gguf, mo.model);
     if (!st) st = spec_open(&c.spec, c.m.tokenizer, c.m.runtime, &err);
     if (!st) st = setup_template(&c.m, mo.template_file, &err);
     if (!st && !c.m.template)

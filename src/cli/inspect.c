@@ -6,6 +6,7 @@
 #include "cache/kv.h"
 #include "commands.h"
 #include "models/mtp.h"
+#include "sampling.h"
 #include "setup.h"
 
 struct type_count {
@@ -67,6 +68,17 @@ static uint64_t parameters(const struct type_count *types, size_t n) {
     return total;
 }
 
+static void print_sampling(const struct sk_gguf *g) {
+    json_t *keys = sampling_file_json(g), *value;
+    const char *key;
+    json_object_foreach(keys, key, value) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
+        printf("  sampling      %s = %s%s\n", key, text ? text : "?", sampling_uses_key(key) ? "" : " (not used here)");
+        free(text);
+    }
+    json_decref(keys);
+}
+
 static void print_human(const char *path, const struct sk_gguf *g, const struct type_count *types, size_t n_types,
                         const struct needs *needs) {
     const struct sk_str arch = string_of(g, "general.architecture"), name = string_of(g, "general.name");
@@ -79,6 +91,7 @@ static void print_human(const char *path, const struct sk_gguf *g, const struct 
     for (size_t i = 0; i < n_types; i++)
         printf("  %-12s  %zu tensors, %.1f MB%s\n", type_name(types[i].type), types[i].n_tensors,
                (double)types[i].n_bytes / 1e6, sk_format_for_type(types[i].type) ? "" : " (not supported yet)");
+    print_sampling(g);
     if (!needs->known) {
         printf("  cannot be run: %s\n", needs->why_not.message);
         return;
@@ -130,6 +143,7 @@ static void print_json(const struct sk_gguf *g, const struct type_count *types, 
     json_object_set_new(o, "parameters", json_integer((json_int_t)parameters(types, n_types)));
     json_object_set_new(o, "metadata_keys", json_integer((json_int_t)g->n_values));
     json_object_set_new(o, "tensor_types", by_type);
+    json_object_set_new(o, "sampling", sampling_file_json(g));
     char fingerprint[17];
     sk_model_fingerprint(g, fingerprint);
     json_object_set_new(o, "fingerprint", json_string(fingerprint));

@@ -1,9 +1,11 @@
 /* skipstone: the commands, by name. */
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
+#include "habits.h"
 
 static const struct {
     const char *name, *summary;
@@ -27,6 +29,17 @@ static void usage(FILE *out) {
     fprintf(out, "\n'skipstone COMMAND --help' explains a command; 'skipstone --version' names the version.\n");
 }
 
+/* NULL if none is near. */
+static const char *nearest_command(const char *word) {
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        const size_t d = word_distance(word, strlen(word), commands[i].name);
+        if (d < least) least = d, nearest = commands[i].name;
+    }
+    return may_be_slip(least, strlen(word)) ? nearest : NULL;
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of a write, not a death */
     if (argc < 2) {
@@ -43,6 +56,10 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "skipstone: '%s' is not a command; 'skipstone --help' lists them\n", argv[1]);
+    const char *nearest = nearest_command(argv[1]);
+    if (nearest)
+        fprintf(stderr, "skipstone: '%s' is not a command; is '%s' meant?\n", argv[1], nearest);
+    else
+        fprintf(stderr, "skipstone: '%s' is not a command; 'skipstone --help' lists them\n", argv[1]);
     return 2;
 }

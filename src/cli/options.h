@@ -8,7 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum option_kind { OPTION_FLAG, OPTION_STRING, OPTION_SIZE, OPTION_U32, OPTION_SEED, OPTION_FLOAT, OPTION_STRINGS };
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_STRING,
+    OPTION_SIZE,
+    OPTION_U32,
+    OPTION_LIMIT, /* a count, or -1 */
+    OPTION_SEED,
+    OPTION_FLOAT,
+    OPTION_STRINGS
+};
 
 /* A seed, or none. */
 struct option_seed {
@@ -25,7 +34,7 @@ struct option {
     const char *name; /* without dashes */
     char letter;      /* 0 if none */
     enum option_kind kind;
-    void *target;         /* bool, const char *, size_t, uint32_t, struct option_seed, float, struct option_strings */
+    void *target; /* bool, const char *, size_t, uint32_t, int64_t, struct option_seed, float, struct option_strings */
     const char *argument; /* what --help calls it */
     const char *help;
 };
@@ -38,7 +47,8 @@ struct option_list {
 /* Adds rows up to the first with a NULL name. */
 void options_add(struct option_list *list, const struct option *rows);
 
-/* Parses argv[1..); what is no option goes to positional[*n_positional]. *help is set by --help. The options end at the
+/* Parses argv[1..): long options by their name, the start of it that is no other's, or another program's name for it
+ * (habits.h). What is no option goes to positional[*n_positional]. *help is set by --help. The options end at the
  * first with a NULL name. */
 sk_status options_parse(const struct option *options, int argc, char **argv, const char **positional,
                         size_t max_positional, size_t *n_positional, bool *help, struct sk_error *err);

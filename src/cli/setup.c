@@ -38,31 +38,6 @@ void model_option_rows(struct option_list *list, struct model_options *o) {
     options_add(list, rows);
 }
 
-void sampling_option_rows(struct option_list *list, struct sampling_options *s) {
-    const struct option rows[] = {
-        {"temperature", 0, OPTION_FLOAT, &s->params.temperature, "X", "0 takes the most likely token (default 0.8)"},
-        {"top-k", 0, OPTION_U32, &s->params.top_k, "N", "only the N most likely tokens; 0 = off (default 40)"},
-        {"top-p", 0, OPTION_FLOAT, &s->params.top_p, "X",
-         "only the most likely tokens of mass X; 1 = off (default 0.95)"},
-        {"min-p", 0, OPTION_FLOAT, &s->params.min_p, "X",
-         "only tokens at least X as likely as the first; 0 = off (default 0.05)"},
-        {"typical-p", 0, OPTION_FLOAT, &s->params.typical_p, "X", "locally typical sampling; 1 = off (default 1)"},
-        {"repetition-penalty", 0, OPTION_FLOAT, &s->params.repetition_penalty, "X",
-         "divides logits of tokens seen; 1 = off (default 1)"},
-        {"presence-penalty", 0, OPTION_FLOAT, &s->params.presence_penalty, "X",
-         "taken off tokens seen; 0 = off (default 0)"},
-        {"frequency-penalty", 0, OPTION_FLOAT, &s->params.frequency_penalty, "X",
-         "taken off for each time seen; 0 = off (default 0)"},
-        {"penalty-window", 0, OPTION_U32, &s->params.penalty_window, "N",
-         "last tokens that penalties look at; 0 = all (default 64)"},
-        {"logit-bias", 0, OPTION_STRINGS, &s->bias, "ID=X", "adds X to a token's logit; may be repeated"},
-        {"seed", 's', OPTION_SEED, &s->seed, "N", "of the random draws (default: drawn, and shown)"},
-        {"stop", 0, OPTION_STRINGS, &s->stops, "TEXT", "ends the answer before TEXT; may be repeated"},
-        {0},
-    };
-    options_add(list, rows);
-}
-
 sk_status setup_file(struct model *m, const struct model_options *o, struct sk_error *err) {
     if (!o->model) return sk_fail(err, SK_EINVAL, "no model was given: -m FILE names one");
     return sk_gguf_open(o->model, &m->gguf, err);
@@ -121,23 +96,6 @@ void setup_free(struct model *m) {
     sk_gguf_close(m->gguf);
     sk_gguf_close(m->mtp);
     *m = (struct model){0};
-}
-
-sk_status setup_sampling(struct sampling_options *s, struct sk_logit_bias *bias, struct sk_error *err) {
-    for (size_t i = 0; i < s->bias.n; i++) {
-        char *end;
-        const char *text = s->bias.items[i];
-        const long id = strtol(text, &end, 10);
-        const char *value = *end == '=' ? end + 1 : "";
-        bias[i].token = id >= 0 && id <= INT32_MAX ? (int32_t)id : -1;
-        bias[i].bias = strtof(value, &end);
-        if (!*value || *end) return sk_fail(err, SK_EINVAL, "--logit-bias needs ID=NUMBER, not '%s'", text);
-    }
-    s->params.bias = bias;
-    s->params.n_bias = s->bias.n;
-    if (!s->seed.given) s->seed = (struct option_seed){true, sk_sampling_draw_seed()};
-    s->params.seed = s->seed.value;
-    return sk_sampling_check(&s->params, INT32_MAX, err); /* token ids are checked when the vocabulary is known */
 }
 
 static json_t *token_json(const struct model *m, int32_t id) {

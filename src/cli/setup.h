@@ -11,11 +11,6 @@ struct model_options {
     size_t n_threads, context;
     bool allow_unknown_pretokenizer, quiet;
 };
-struct sampling_options {
-    struct sk_sampling_params params;
-    struct option_seed seed;
-    struct option_strings bias, stops;
-};
 
 struct model {
     struct sk_gguf *gguf, *mtp; /* mtp: a sidecar, or NULL */
@@ -29,7 +24,6 @@ struct model {
 
 /* The options that fill these. */
 void model_option_rows(struct option_list *list, struct model_options *o);
-void sampling_option_rows(struct option_list *list, struct sampling_options *s);
 
 /* Opens the file; and its tokenizer; and its weights, with a progress bar on a terminal. Each needs the one before. */
 sk_status setup_file(struct model *m, const struct model_options *o, struct sk_error *err);
@@ -40,9 +34,6 @@ sk_status setup_engine(struct model *m, const struct model_options *o, struct sk
 /* The template of --chat-template or of the file; m->template stays NULL if there is none. */
 sk_status setup_template(struct model *m, const char *file, struct sk_error *err);
 void setup_free(struct model *m);
-
-/* Bias entries for the request: `bias` must hold 64. Fills seed (drawing one if none was given) and checks. */
-sk_status setup_sampling(struct sampling_options *s, struct sk_logit_bias *bias, struct sk_error *err);
 
 /* Renders messages (a JSON array) as a prompt. */
 sk_status render_messages(const struct model *m, json_t *messages, json_t *tools, bool add_generation_prompt,

@@ -242,13 +242,34 @@ void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap) {
 
 /* ---- proposers that need opening ----------------------------------------------------------------------- */
 
+/* What `auto` would have taken if it were there goes without saying. */
+static void find_unavailable(struct spec_options *s, const struct sk_runtime *rt) {
+    if (strcmp(s->proposers, "auto") == 0) return;
+    if (!rt->mtp) s->unavailable[SK_MTP] = "the model has no multi-token-prediction block, and no --mtp FILE gives one";
+    if (!s->draft_model) s->unavailable[SK_DRAFT] = "no --draft-model FILE gives a model to draft with";
+    if (!s->prediction) s->unavailable[SK_PREDICTION] = "no --prediction FILE gives a text to expect";
+    for (size_t k = 0; k < SK_N_PROPOSERS; k++) {
+        if (!(s->options.proposers & (1u << k))) s->unavailable[k] = NULL;
+        if (s->unavailable[k])
+            fprintf(stderr, "skipstone: going on without the proposer %s: %s\n",
+                    sk_proposer_name((enum sk_proposer_kind)k), s->unavailable[k]);
+    }
+}
+
+json_t *spec_unavailable_json(const struct spec_options *s) {
+    json_t *o = json_object();
+    for (size_t k = 0; k < SK_N_PROPOSERS; k++)
+        if (s->unavailable[k])
+            json_object_set_new(o, sk_proposer_name((enum sk_proposer_kind)k), json_string(s->unavailable[k]));
+    return o;
+}
+
 sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer, const struct sk_runtime *rt,
                     struct sk_error *err) {
     struct sk_buf text = {0};
     sk_status st = SK_OK;
     if (!s->on) return SK_OK;
-    if ((s->options.proposers & (1u << SK_DRAFT)) && strcmp(s->proposers, "auto") != 0 && !s->draft_model)
-        return sk_fail(err, SK_EINVAL, "--spec draft needs a model to draft with: --draft-model FILE");
+    find_unavailable(s, rt);
     if (s->plugin) st = sk_plugin_open(s->plugin, s->plugin_timeout_ms, &s->opened_plugin, err);
     if (!st && s->draft_model) st = sk_draft_model_open(s->draft_model, tokenizer, rt, &s->opened_draft, err);
     if (!st && s->prediction && !(st = read_file(s->prediction, &text, err)))

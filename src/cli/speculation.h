@@ -27,7 +27,8 @@ struct spec_options {
     struct sk_plugin *opened_plugin;
     struct sk_draft_model *opened_draft;
     struct sk_tokens predicted;
-    struct sk_proposer *instances[2]; /* on their way into a request */
+    const char *unavailable[SK_N_PROPOSERS]; /* why one that was asked for cannot be had; NULL: it can */
+    struct sk_proposer *instances[2];        /* on their way into a request */
 };
 struct spec_options spec_defaults(void);
 
@@ -35,7 +36,8 @@ void spec_option_rows(struct option_list *list, struct spec_options *s);
 
 /* Reads the options' text into s->options and opens the trace. */
 sk_status spec_prepare(struct spec_options *s, struct sk_error *err);
-/* Opens the plugin, the draft model and the predicted text, where the options name them. */
+/* Opens the plugin, the draft model and the predicted text, where the options name them. A proposer that was asked for
+ * by name and lacks what it needs is named on stderr; the rest goes on without it. */
 sk_status spec_open(struct spec_options *s, const struct sk_tokenizer *tokenizer, const struct sk_runtime *rt,
                     struct sk_error *err);
 /* Gives a request its options and proposers. */
@@ -48,6 +50,8 @@ void spec_report(const struct sk_speculation_stats *s);
 void spec_trace_window(FILE *out, const struct sk_window_event *e);
 /* {"windows": …, "proposed": …, "accepted": …, "suffix": {"proposed": …, "accepted": …}, …} */
 json_t *spec_json(const struct sk_speculation_stats *s);
+/* {"mtp": "the model has no multi-token-prediction block"}: what was asked for and cannot be had. */
+json_t *spec_unavailable_json(const struct spec_options *s);
 /* ", 40 windows of 3.1 tokens, suffix 70 of 90, 80 passes saved"; nothing if nothing was speculated. */
 void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap);
 

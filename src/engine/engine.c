@@ -185,7 +185,9 @@ bool sk_engine_step(struct sk_engine *e) {
     for (size_t i = 0; i < answered; i++) {
         struct sk_generation_stats *s = &owners[i]->stats;
         *(s->n_output == 0 ? &s->prefill_s : &s->decode_s) += seconds + owners[i]->propose_s;
+        const uint64_t committing = sk_now_ns();
         sk_engine_take_result(e, owners[i], &windows[i], &results[i], seconds);
+        s->commit_s += sk_seconds_since(committing);
     }
     return true;
 }

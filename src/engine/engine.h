@@ -52,7 +52,8 @@ struct sk_request {
 
 struct sk_generation_stats {
     size_t n_prompt, n_kept, n_output, n_windows; /* n_kept: prompt tokens that the session held already */
-    double prefill_s, decode_s;                   /* time of passes, from the generation's view */
+    double prefill_s, decode_s; /* time of passes, and of proposing for them, from the generation's view */
+    double commit_s;            /* time from a pass's results to the next: verdicts, text, its receiver, repair */
 };
 
 struct sk_generation {

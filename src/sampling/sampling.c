@@ -126,7 +126,8 @@ static int32_t most_likely(const float *logits, size_t n) {
 /* ---- bias and penalties -------------------------------------------------------------------------------- */
 
 bool sk_sampling_looks_back(const struct sk_sampling_params *p) {
-    return p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f;
+    return p->penalty_window != 0 &&
+           (p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f);
 }
 
 static void penalise(float *logit, uint32_t count, const struct sk_sampling_params *p) {
@@ -142,7 +143,7 @@ static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params
     memcpy(s->adjusted, logits, s->n_vocab * sizeof *logits);
     for (size_t i = 0; i < p->n_bias; i++) s->adjusted[p->bias[i].token] += p->bias[i].bias;
     if (!sk_sampling_looks_back(p)) return s->adjusted;
-    const size_t start = p->penalty_window && n_history > p->penalty_window ? n_history - p->penalty_window : 0;
+    const size_t start = n_history > p->penalty_window ? n_history - p->penalty_window : 0;
     for (size_t i = start; i < n_history; i++)
         if (history[i] >= 0 && (size_t)history[i] < s->n_vocab) s->counts[history[i]]++;
     for (size_t i = start; i < n_history; i++) {

@@ -21,6 +21,9 @@ struct sk_logit_bias {
     float bias; /* added to the logit; -infinity forbids the token */
 };
 
+/* A penalty window that is never left. */
+#define SK_PENALIZE_ALL UINT32_MAX
+
 struct sk_sampling_params {
     float temperature;                         /* 0: the most likely token; at most 100 */
     uint32_t top_k;                            /* 0: off */
@@ -29,7 +32,7 @@ struct sk_sampling_params {
     float typical_p;                           /* 1: off (Meister et al. 2022, arXiv 2202.00666) */
     float repetition_penalty;                  /* 1: off (Keskar et al. 2019, arXiv 1909.05858) */
     float presence_penalty, frequency_penalty; /* 0: off, as in OpenAI's API */
-    uint32_t penalty_window;                   /* last tokens of the history that penalties look at; 0: all */
+    uint32_t penalty_window;                   /* last tokens of the history that penalties look at; 0: none */
     uint64_t seed;
     const struct sk_logit_bias *bias; /* borrowed */
     size_t n_bias;

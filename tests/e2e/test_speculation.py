@@ -49,7 +49,7 @@ def test_a_draft_model_with_another_vocabulary_is_refused_with_the_first_differe
 
 
 @pytest.mark.parametrize("args, words", [
-    (["--spec", "magic"], "'magic'"), (["--spec-width", "64"], "--spec-width"), (["--spec", "draft"], "--draft-model"), (["--spec", "plugin:/nowhere.so"], "/nowhere.so"),
+    (["--spec", "magic"], "'magic'"), (["--spec-width", "64"], "--spec-width"), (["--spec", "plugin:/nowhere.so"], "/nowhere.so"),
     (["--mtp", "TINY"], "fingerprint"), (["--spec", f"plugin:{ROOT}/README.md"], "cannot load"), (["--spec-trace", "/nowhere/x"], "/nowhere/x"),
 ])
 def test_mistakes_are_explained(skipstone, tiny, args, words):

@@ -146,6 +146,9 @@ static void test_penalties_look_at_their_window_only(void **state) {
     p.penalty_window = 3;
     assert_int_equal(sk_sample(s, &p, l, history, 4, 4, NULL), 5);
     p.penalty_window = 0;
+    assert_false(sk_sampling_looks_back(&p));
+    assert_int_equal(sk_sample(s, &p, l, history, 4, 4, NULL), 5);
+    p.penalty_window = SK_PENALIZE_ALL;
     assert_int_equal(sk_sample(s, &p, l, history, 4, 4, NULL), 8);
     p.repetition_penalty = 1.0f;
     p.frequency_penalty = 0.15f; /* 5: 2.85, 6: 2.6, 7: 2.65 */
