@@ -170,17 +170,22 @@ int command_bench(int argc, char **argv) {
     struct model_options mo = {0};
     size_t repeats = 15, n_positional;
     bool json = false, spec = false, curve = false, help;
-    size_t n_new = 128, n_prompts = SIZE_MAX;
+    size_t n_new = 128, n_prompts = SIZE_MAX, wall_runs = 3;
     const char *workloads = "bench/workloads", *draft_model = NULL, *edits = NULL;
+    float row_cost = 0.0f;
     const struct option own[] = {
         {"spec", 0, OPTION_FLAG, &spec, NULL, "measure workloads plainly and with each proposer instead"},
         {"spec-curve", 0, OPTION_FLAG, &curve, NULL, "measure the gain against the accuracy of drafts instead"},
         {"spec-edits", 0, OPTION_STRING, &edits, "FILE",
          "replay edited texts instead (bench/edits.py writes them): what proposers foresee of them"},
+        {"row-cost", 0, OPTION_FLOAT, &row_cost, "X",
+         "with --spec-edits: what a further row of a pass costs, of the first (default: the kernels' prior)"},
         {"workloads", 0, OPTION_STRING, &workloads, "DIR",
          "with --spec: prompts from the *.jsonl there (default bench/workloads)"},
         {"prompts", 0, OPTION_SIZE, &n_prompts, "N", "with --spec: at most so many of each (default: all)"},
         {"max-tokens", 'n', OPTION_SIZE, &n_new, "N", "with --spec: tokens per answer (default 128)"},
+        {"wall-runs", 0, OPTION_SIZE, &wall_runs, "N",
+         "with --spec: whole processes per figure, speculation off and auto; 0 = none (default 3)"},
         {"draft-model", 0, OPTION_STRING, &draft_model, "FILE", "with --spec: also draft with this model"},
         {"json", 0, OPTION_FLAG, &json, NULL, "print one JSON object"},
         {"repeats", 'r', OPTION_SIZE, &repeats, "N", "passes per figure, of which the median counts (default 15)"},
@@ -203,8 +208,16 @@ int command_bench(int argc, char **argv) {
     sk_status st = SK_OK;
     mo.quiet = json;
     if (spec || curve || edits) {
-        const struct bench_spec_options bo = {workloads, draft_model, n_prompts, n_new, json, curve};
-        if (!(st = setup_engine(&m, &mo, &err))) st = edits ? bench_edits(&m, edits, &err) : bench_spec(&m, &bo, &err);
+        const struct bench_spec_options bo = {.workloads = workloads,
+                                              .draft_model = draft_model,
+                                              .n_prompts = n_prompts,
+                                              .n_new = n_new,
+                                              .wall_runs = wall_runs,
+                                              .model = &mo,
+                                              .json = json,
+                                              .curve = curve};
+        if (!(st = setup_engine(&m, &mo, &err)))
+            st = edits ? bench_edits(&m, edits, (double)row_cost, &err) : bench_spec(&m, &bo, &err);
         setup_free(&m);
         return st ? fail_command(&err) : 0;
     }

@@ -154,11 +154,13 @@ static void print_groups(const struct group *groups, size_t n, double row_cost) 
     }
 }
 
-sk_status bench_edits(struct model *m, const char *file, struct sk_error *err) {
+sk_status bench_edits(struct model *m, const char *file, double row_cost, struct sk_error *err) {
     struct group groups[32];
     size_t n_groups = 0, line = 0;
     struct sk_buf text = {0};
-    const double row_cost = m->target->ops->row_cost(m->target);
+    if (row_cost == 0.0) row_cost = m->target->ops->row_cost(m->target);
+    if (!(row_cost > 0.0 && row_cost <= 1.0))
+        return sk_fail(err, SK_EINVAL, "--row-cost must be more than 0 and at most 1, not %g", row_cost);
     sk_status st = read_file(file, &text, err);
     for (size_t at = 0; at < text.len && !st;) {
         const char *start = text.data + at, *end = memchr(start, '\n', text.len - at);

@@ -7,7 +7,7 @@
 
 /* Lines of `file` are objects with "kind", "share", "before" and "after" (bench/edits.py writes them). The
  * text before is the prompt (the predicted text, for the prediction proposer), the text after is what the target
- * "says". Needs the tokenizer and, for what rows cost, the kernels. */
-sk_status bench_edits(struct model *m, const char *file, struct sk_error *err);
+ * "says". A further row of a pass costs row_cost of the first; 0: as the kernels' prior says. Needs the tokenizer. */
+sk_status bench_edits(struct model *m, const char *file, double row_cost, struct sk_error *err);
 
 #endif

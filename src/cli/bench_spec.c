@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "bench_wall.h"
 #include "engine/draft_model.h"
 #include "workload.h"
 
@@ -100,14 +101,20 @@ static sk_status run_workload(struct spec_bench *b, const struct workload *w, co
     return st;
 }
 
+static void print_wall(const struct wall *wall) {
+    for (size_t k = 0; k < N_WALL_LENGTHS; k++)
+        if (wall[k].off_s > 0.0)
+            printf(" %.2f (%.2f s) |", wall[k].auto_s / wall[k].off_s, wall[k].off_s);
+        else
+            printf(" |");
+}
+
 static void print_row(const char *name, const bool *wanted, const struct totals *t) {
     printf("| %s | %.1f |", name, rate(&t[MODE_PLAIN]));
     for (size_t mode = 1; mode < N_MODES; mode++)
         if (wanted[mode])
             printf(" %.2f (%.2f) |", rate(&t[mode]) / rate(&t[MODE_PLAIN]),
                    (double)t[mode].tokens / (double)(t[mode].windows ? t[mode].windows : 1));
-    printf("\n");
-    fflush(stdout);
 }
 
 static json_t *row_json(const bool *wanted, const struct totals *t) {
@@ -121,39 +128,82 @@ static json_t *row_json(const bool *wanted, const struct totals *t) {
     return o;
 }
 
+static json_t *wall_json(const struct wall *wall) {
+    json_t *o = json_object();
+    char key[24];
+    for (size_t k = 0; k < N_WALL_LENGTHS; k++) {
+        snprintf(key, sizeof key, "%zu", wall_lengths[k]);
+        json_object_set_new(o, key, json_pack("{s:f, s:f}", "off_s", wall[k].off_s, "auto_s", wall[k].auto_s));
+    }
+    return o;
+}
+
+static void print_head(const struct spec_bench *b, const bool *wanted) {
+    size_t columns = 1;
+    printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu threads",
+           b->o->n_new, sk_pool_threads(b->m->runtime->pool));
+    if (b->o->wall_runs)
+        printf("\nwall: whole processes of at most so many tokens, the first %d prompts, median of %zu; time of auto "
+               "over time of off (time of off)",
+               WALL_PROMPTS, b->o->wall_runs);
+    printf("\n\n| workload | plain |");
+    for (size_t mode = 1; mode < N_MODES; mode++)
+        if (wanted[mode]) columns += printf(" %s |", mode_names[mode]) > 0;
+    for (size_t k = 0; k < N_WALL_LENGTHS && b->o->wall_runs; k++)
+        columns += printf(" wall %zu |", wall_lengths[k]) > 0;
+    printf("\n|---|");
+    while (columns--) printf("---|");
+    printf("\n");
+}
+
+static void add_totals(struct totals *sum, const struct totals *t) {
+    for (size_t mode = 0; mode < N_MODES; mode++) {
+        sum[mode].tokens += t[mode].tokens;
+        sum[mode].windows += t[mode].windows;
+        sum[mode].seconds += t[mode].seconds;
+    }
+}
+
+/* One workload, or all of them, to stdout or into *json. */
+static void report(const struct spec_bench *b, const char *name, const bool *wanted, const struct totals *t,
+                   const struct wall *wall, json_t *json) {
+    if (b->o->json) {
+        json_t *row = row_json(wanted, t);
+        if (b->o->wall_runs) json_object_set_new(row, "wall", wall_json(wall));
+        json_object_set_new(json, name, row);
+        return;
+    }
+    print_row(name, wanted, t);
+    if (b->o->wall_runs) print_wall(wall);
+    printf("\n");
+    fflush(stdout);
+}
+
 static sk_status by_workload(struct spec_bench *b, struct sk_error *err) {
     struct workloads w = {0};
     struct totals all[N_MODES] = {0};
+    struct wall wall_all[N_WALL_LENGTHS] = {0};
     const bool wanted[N_MODES] = {
         true, true, true, true, true, b->m->target->ops->has_drafts(b->m->target), b->draft != NULL, false};
     json_t *json = json_object();
     sk_status st = setup_template(b->m, NULL, err);
     if (!st) st = workloads_load(b->o->workloads, b->m, b->o->n_prompts, 2048, &w, err);
-    if (!st && !b->o->json) {
-        printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu "
-               "threads\n\n| workload | plain |",
-               b->o->n_new, sk_pool_threads(b->m->runtime->pool));
-        for (size_t mode = 1; mode < N_MODES; mode++)
-            if (wanted[mode]) printf(" %s |", mode_names[mode]);
-        printf("\n|---|---|");
-        for (size_t mode = 1; mode < N_MODES; mode++)
-            if (wanted[mode]) printf("---|");
-        printf("\n");
-    }
+    if (!st && !b->o->json) print_head(b, wanted);
     for (size_t i = 0; i < w.n && !st; i++) {
         struct totals t[N_MODES] = {0};
-        if ((st = run_workload(b, &w.items[i], wanted, t, err))) break;
-        if (!b->o->json) print_row(w.items[i].name, wanted, t);
-        json_object_set_new(json, w.items[i].name, row_json(wanted, t));
-        for (size_t mode = 0; mode < N_MODES; mode++) {
-            all[mode].tokens += t[mode].tokens;
-            all[mode].windows += t[mode].windows;
-            all[mode].seconds += t[mode].seconds;
+        struct wall wall[N_WALL_LENGTHS] = {0};
+        st = run_workload(b, &w.items[i], wanted, t, err);
+        if (!st && b->o->wall_runs) st = bench_wall(b->o->model, &w.items[i], b->o->wall_runs, wall, err);
+        if (st) break;
+        report(b, w.items[i].name, wanted, t, wall, json);
+        add_totals(all, t);
+        for (size_t k = 0; k < N_WALL_LENGTHS; k++) {
+            wall_all[k].off_s += wall[k].off_s;
+            wall_all[k].auto_s += wall[k].auto_s;
         }
     }
-    if (!st && !b->o->json) print_row("all", wanted, all);
+    if (!st) report(b, "all", wanted, all, wall_all, json);
     if (!st && b->o->json) {
-        json_object_set_new(json, "all", row_json(wanted, all));
         json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         putchar('\n');
     }

@@ -7,6 +7,8 @@
 struct bench_spec_options {
     const char *workloads, *draft_model; /* draft_model may be NULL */
     size_t n_prompts, n_new;
+    size_t wall_runs;                  /* whole processes per figure; 0 = none */
+    const struct model_options *model; /* for those */
     bool json, curve;
 };
 sk_status bench_spec(struct model *m, const struct bench_spec_options *o, struct sk_error *err);

@@ -33,10 +33,13 @@ static sk_status add_line(struct workload *w, const struct model *m, struct sk_s
     if (!st) {
         struct workload_prompt *p = &w->prompts[w->n++];
         struct sk_tokens *t = &p->tokens;
-        *p = (struct workload_prompt){.temperature = (float)json_number_value(json_object_get(o, "temperature"))};
+        *p = (struct workload_prompt){.temperature = (float)json_number_value(json_object_get(o, "temperature")),
+                                      .raw = json_is_true(json_object_get(o, "raw")),
+                                      .text = strdup(json_string_value(prompt))};
+        if (!p->text) st = sk_fail_memory(err, line.n, "a workload");
         if (json_string_value(json_object_get(o, "stop")))
             snprintf(p->stop, sizeof p->stop, "%s", json_string_value(json_object_get(o, "stop")));
-        st = tokens_of(m, json_is_true(json_object_get(o, "raw")), prompt, t, err);
+        if (!st) st = tokens_of(m, p->raw, prompt, t, err);
         if (t->n > max_tokens) { /* the end of a chat prompt opens the answer: the middle can be missed */
             const size_t tail = max_tokens / 2;
             memmove(t->ids + max_tokens - tail, t->ids + t->n - tail, tail * sizeof *t->ids);
@@ -85,7 +88,10 @@ sk_status workloads_load(const char *folder, const struct model *m, size_t max_p
 
 void workloads_free(struct workloads *w) {
     for (size_t i = 0; i < w->n; i++) {
-        for (size_t k = 0; k < w->items[i].n; k++) sk_tokens_free(&w->items[i].prompts[k].tokens);
+        for (size_t k = 0; k < w->items[i].n; k++) {
+            sk_tokens_free(&w->items[i].prompts[k].tokens);
+            free(w->items[i].prompts[k].text);
+        }
         free(w->items[i].prompts);
     }
     free(w->items);

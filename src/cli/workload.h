@@ -8,6 +8,8 @@ struct workload {
     char name[64];
     struct workload_prompt {
         struct sk_tokens tokens;
+        char *text; /* as it stands in the file, whole */
+        bool raw;   /* not through the chat template */
         float temperature;
         char stop[32]; /* ends the answer; "" = none */
     } * prompts;

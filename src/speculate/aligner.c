@@ -63,9 +63,10 @@ struct walk {
 };
 
 static enum sk_copy_evidence evidence_of(const struct walk *w, bool doubted) {
+    static const enum sk_copy_evidence unsure[2][2] = {{SK_UNSURE_1, SK_UNSURE_2}, {SK_UNSURE_YOUNG, SK_UNSURE_1}};
     if (doubted) return SK_CHANGED_MIXED;
-    if (w->unsure && w->run < 3) return (enum sk_copy_evidence)(SK_UNSURE_0 + w->run);
-    if (w->run >= LONG_RUN) return w->run < 64 ? SK_RUN_16 : SK_RUN_64;
+    if (w->unsure && w->run < 3) return w->run == 0 ? SK_UNSURE_0 : unsure[w->young][w->run - 1];
+    if (w->run >= LONG_RUN) return SK_RUN_16;
     if (!w->edited) return w->run < 4 ? SK_ANCHOR_3 : w->run < 6 ? SK_ANCHOR_4 : SK_ANCHOR_6;
     if (w->run < 4) return w->young ? SK_RUN_0_YOUNG : SK_RUN_0;
     return w->young ? SK_RUN_4_YOUNG : SK_RUN_4;

@@ -31,15 +31,15 @@ void sk_aligner_free(struct sk_aligner *a);
 
 /* The classes of evidence of drafts. A place is young while little supports it. */
 enum sk_copy_evidence {
-    SK_UNSURE_0, /* no token agrees yet on the place */
-    SK_UNSURE_1,
+    SK_UNSURE_0,     /* no token agrees yet on where it goes on */
+    SK_UNSURE_YOUNG, /* one does, in a young place */
+    SK_UNSURE_1,     /* one does, or two in a young place */
     SK_UNSURE_2,
     SK_RUN_0_YOUNG, /* copied, fewer than 4 tokens after a change */
     SK_RUN_0,
     SK_RUN_4_YOUNG,
     SK_RUN_4,
     SK_RUN_16,
-    SK_RUN_64,
     SK_ANCHOR_3, /* a match as long as that, and no change since */
     SK_ANCHOR_4,
     SK_ANCHOR_6,

@@ -8,8 +8,8 @@ static const float DECAY = 0.97f;
 
 /* By enum sk_copy_evidence: about what edited texts show (`bench --spec-edits`), less for anchors, which other texts
  * have too. */
-static const double copy_prior[SK_EVIDENCE_CLASSES] = {0.35, 0.65, 0.85, 0.85, 0.95, 0.85, 0.94, 0.95,
-                                                       0.97, 0.4,  0.55, 0.75, 0.55, 0.85, 0.7,  0.95};
+static const double copy_prior[SK_EVIDENCE_CLASSES] = {0.35, 0.3, 0.65, 0.85, 0.8,  0.95, 0.85, 0.94,
+                                                       0.95, 0.4, 0.55, 0.75, 0.55, 0.85, 0.7,  0.95};
 
 static double prior_of(const struct sk_draft *d) {
     const double high = (double)(d->evidence % 8) / 7.0; /* most proposers number their classes from weak to strong */
