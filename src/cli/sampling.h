@@ -35,7 +35,7 @@ sk_status sampling_prepare(struct sampling_options *s, struct sk_logit_bias *bia
  * named on stderr and not used. */
 void sampling_from_file(struct sampling_options *s, const struct sk_gguf *g, const char *path);
 
-/* {"temperature": 0.8, …, "seed": 1, "from": {"temperature": "default", …}} */
+/* {"temperature": 0.8, …, "from": {"temperature": "default", …}} */
 json_t *sampling_json(const struct sampling_options *s);
 /* "temperature 0.2 (option), top-k 40 (default), …": what is switched on. */
 void sampling_line(const struct sampling_options *s, char *out, size_t cap);

@@ -1,6 +1,8 @@
 """Where sampling parameters come from: options, the file's recommendations, defaults; and a first answer worth reading."""
-import json, re, struct, subprocess
+import json, os, pathlib, re, struct, subprocess
 import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 DEFAULTS = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "typical_p": 1.0, "repetition_penalty": 1.0,
             "presence_penalty": 0.0, "frequency_penalty": 0.0, "penalty_window": 64}
@@ -120,3 +122,25 @@ def test_a_proposer_that_cannot_be_had_is_named_and_the_rest_goes_on(skipstone, 
     assert o["tokens"] == plain["tokens"] and list(o["timings"]["speculation"]["unavailable"]) == [name]
     assert p.stderr.count(b"\n") == 1 and f"without the proposer {name}".encode() in p.stderr
     assert plain["timings"]["speculation"]["unavailable"] == {} and skipstone(*args).stderr == b""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_quickstart_s_first_answer_is_right(smollm2, seed):
+    """Of seeds 1 to 20 all name Paris; with the file's own system message 9 of 20 do, and llama.cpp's answers are no better."""
+    env = {k: v for k, v in os.environ.items() if k != "SKIPSTONE_MODEL"}
+    p = subprocess.run([ROOT / "quickstart", "--prompt", "What is the capital of France?", "--", "--seed", str(seed)], capture_output=True, env=env, timeout=300)
+    assert p.returncode == 0 and b"Paris" in p.stdout, p
+
+
+def test_quickstart_hands_options_on_and_leaves_other_models_alone(tiny):
+    p = subprocess.run([ROOT / "quickstart", "--prompt", "the cat", "--max-tokens", "3", "--", "--json"], capture_output=True, env={**os.environ, "SKIPSTONE_MODEL": str(tiny)}, timeout=300)
+    got = json.loads(p.stdout)["sampling"]
+    assert set(got.pop("from").values()) == {"default"} and got == DEFAULTS
+
+
+def test_bench_times_whole_processes(skipstone, smollm2, tmp_path):
+    (tmp_path / "short.jsonl").write_text(json.dumps({"prompt": "Say yes.", "temperature": 0}) + "\n")
+    o = json.loads(skipstone("bench", "--spec", "-m", smollm2, "--workloads", tmp_path, "-n", 4, "--wall-runs", 1, "--json").stdout)
+    for row in (o["short"], o["all"]):
+        assert list(row["wall"]) == ["16", "64", "256"] and all(w["off_s"] > 0 and w["auto_s"] > 0 for w in row["wall"].values())
+        assert {"plain", "copy", "suffix", "cache", "auto"} <= set(row)
