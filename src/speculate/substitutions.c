@@ -54,9 +54,9 @@ static const struct sk_substitution *look_up(const struct sk_substitutions *t, c
     return NULL;
 }
 
-/* The filter that a key counts in. */
+/* Where an entry counts in the filter. */
 static uint16_t *filter_of(struct sk_substitutions *t, const struct sk_substitution *k) {
-    return k->n_from ? &t->begins[bucket_of(k->from[0])] : &t->follows[bucket_of(k->left)];
+    return &t->begins[bucket_of(k->n_from ? k->from[0] : k->left)][k->n_from];
 }
 
 /* The place of a key, made where it is missing by giving up the one that was of least use. */
@@ -139,16 +139,19 @@ void sk_substitutions_deny(struct sk_substitutions *t, const int32_t *source, si
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
 bool sk_substitutions_may_change(const struct sk_substitutions *t, const int32_t *source, size_t n, size_t at) {
-    return at < n && (t->begins[bucket_of(source[at])] || t->follows[bucket_of(token_before(source, at))]);
+    if (at >= n) return false;
+    unsigned any = t->begins[bucket_of(token_before(source, at))][0];
+    for (size_t k = 1; k <= SK_MOST_FROM; k++) any |= t->begins[bucket_of(source[at])][k];
+    return any;
 }
 
 const struct sk_substitution *sk_substitutions_find(const struct sk_substitutions *t, const int32_t *source, size_t n,
                                                     size_t at, bool may_insert, bool *doubted) {
-    const bool may_replace = at < n && t->begins[bucket_of(source[at])];
-    const bool inserts = may_insert && t->follows[bucket_of(token_before(source, at))];
+    const uint16_t *replaces = at < n ? t->begins[bucket_of(source[at])] : NULL;
+    const bool inserts = may_insert && t->begins[bucket_of(token_before(source, at))][0];
     *doubted = false;
     for (size_t k = SK_MOST_FROM + 1; k-- > 0;) {
-        if (k == 0 ? !inserts : !may_replace || at + k > n) continue;
+        if (k == 0 ? !inserts : at + k > n || !replaces[k]) continue;
         struct key key = key_of(source, n, at, k, true);
         const struct sk_substitution *s = look_up(t, &key);
         if (!s) {

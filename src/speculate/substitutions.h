@@ -25,8 +25,9 @@ enum { SK_SUBSTITUTION_SETS = 64, SK_SUBSTITUTION_WAYS = 8, SK_SUBSTITUTION_FILT
 struct sk_substitutions {
     uint32_t keys[SK_SUBSTITUTION_SETS][SK_SUBSTITUTION_WAYS]; /* hashes of what each is told by; 0: empty */
     struct sk_substitution entries[SK_SUBSTITUTION_SETS][SK_SUBSTITUTION_WAYS];
-    /* By the hash of a token: entries whose `from` begins with it; insertions that come after it. */
-    uint16_t begins[SK_SUBSTITUTION_FILTER], follows[SK_SUBSTITUTION_FILTER];
+    /* By the hash of a token and by n_from: how many entries have a `from` that begins with it; for n_from 0, how many
+     * insertions come after it. Most questions end here. */
+    uint16_t begins[SK_SUBSTITUTION_FILTER][SK_MOST_FROM + 1];
 };
 
 /* source[at .. at + n_from) came out as to[0 .. n_to). What is longer than the table's limits is not learnt. */
