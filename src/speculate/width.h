@@ -7,9 +7,11 @@
 
 /* ---- how often drafts are accepted --------------------------------------------------------------------- */
 
-/* Decayed counts by proposer and class of evidence. */
 struct sk_acceptance {
+    /* Decayed counts by proposer and class of evidence. */
     float accepted[SK_N_PROPOSERS][SK_EVIDENCE_CLASSES], total[SK_N_PROPOSERS][SK_EVIDENCE_CLASSES];
+    /* What failures in all its classes say of one that is still new: log-odds to take from its prior. */
+    float doubt[SK_N_PROPOSERS];
 };
 /* The chance that a draft is accepted if those before it were. */
 double sk_acceptance_of(const struct sk_acceptance *a, const struct sk_draft *d);

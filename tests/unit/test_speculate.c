@@ -606,6 +606,20 @@ static void test_hopeless_drafts_are_not_verified(void **state) {
     assert_true(sk_goodput_width(&a, &c, d, 8, 0, 0.0) >= 4);
 }
 
+static void test_failures_are_a_doubt_about_classes_not_tried_yet(void **state) {
+    (void)state;
+    static const struct sk_draft tried = {0, SK_SUFFIX, 2}, fresh = {0, SK_SUFFIX, 5}, other = {0, SK_CACHE, 5};
+    struct sk_acceptance a = {0};
+    const double before = sk_acceptance_of(&a, &fresh), of_other = sk_acceptance_of(&a, &other);
+    for (size_t i = 0; i < 5; i++) sk_acceptance_observe(&a, &tried, false);
+    const double doubted = sk_acceptance_of(&a, &fresh);
+    assert_true(doubted < before - 0.05 && doubted > 0.1);
+    assert_true(sk_acceptance_of(&a, &other) == of_other);
+    for (size_t i = 0; i < 1000; i++) sk_acceptance_observe(&a, &tried, false);
+    for (size_t i = 0; i < 20; i++) sk_acceptance_observe(&a, &tried, true);
+    assert_true(sk_acceptance_of(&a, &fresh) == before); /* doubt is bounded, and success says nothing beyond it */
+}
+
 static void test_wrong_costs_heal(void **state) {
     (void)state;
     struct sk_cost_model c = linear_cost(1.0, 0.1);
@@ -717,6 +731,7 @@ int main(void) {
         cmocka_unit_test(test_adaptive_width_walks_by_one),
         cmocka_unit_test(test_goodput_width_is_the_best_of_all_widths),
         cmocka_unit_test(test_hopeless_drafts_are_not_verified),
+        cmocka_unit_test(test_failures_are_a_doubt_about_classes_not_tried_yet),
         cmocka_unit_test(test_wrong_costs_heal),
         cmocka_unit_test(test_a_wrong_prior_heals_within_tens_of_windows),
         cmocka_unit_test(test_hopeless_drafts_cost_little_from_the_start),
