@@ -78,10 +78,12 @@ double prefill_rate(const struct sk_generation_stats *s) {
 
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap) {
     const struct sk_generation_stats *s = &a->stats;
-    char seed_text[40] = "", kept[48] = "", spec[256];
+    char seed_text[40] = "", kept[48] = "", rate[48] = "", spec[256];
     if (sampled) snprintf(seed_text, sizeof seed_text, ", seed %llu", (unsigned long long)seed);
     if (s->n_kept) snprintf(kept, sizeof kept, " (%zu kept)", s->n_kept);
+    if (s->n_output > 1) snprintf(rate, sizeof rate, ", %.1f tokens/s", decode_rate(s));
     spec_line(&a->speculation, spec, sizeof spec);
-    snprintf(out, cap, "%zu tokens, %.1f tokens/s%s; prompt %zu tokens%s, %.1f tokens/s; %s%s", s->n_output,
-             decode_rate(s), spec, s->n_prompt, kept, prefill_rate(s), sk_finish_name(a->finish), seed_text);
+    snprintf(out, cap, "%zu %s%s%s; prompt %zu %s%s, %.1f tokens/s; %s%s", s->n_output,
+             plural(s->n_output, "token", "tokens"), rate, spec, s->n_prompt, plural(s->n_prompt, "token", "tokens"),
+             kept, prefill_rate(s), sk_finish_name(a->finish), seed_text);
 }

@@ -21,7 +21,7 @@ typedef void answer_show(struct sk_str text, enum sk_proposer_kind origin);
 sk_status answer_run(struct model *m, struct sk_target_session *session, const struct sk_request *r,
                      struct spec_options *spec, answer_show *show, struct answer *out, struct sk_error *err);
 void answer_free(struct answer *a);
-/* "24 tokens, 190.2 tokens/s, …" */
+/* "24 tokens, 190.2 tokens/s; …"; no rate for the first token alone, which the prefill gives. */
 void answer_line(const struct answer *a, uint64_t seed, bool sampled, char *out, size_t cap);
 double per_second(size_t n, double seconds);
 /* Tokens per second: of the output after its first token (which the prefill gives), and of the prompt that was run. */

@@ -134,8 +134,9 @@ static sk_status measure(struct model *m, size_t repeats, struct figures *f, str
 /* ---- output -------------------------------------------------------------------------------------------- */
 
 static void print_human(const struct model *m, const struct figures *f) {
-    printf("kernels %s, %zu threads, %.1f MB of weights, loaded in %.2f s\n", m->runtime->ops.kernels->name,
-           sk_pool_threads(m->runtime->pool), (double)m->runtime->model->weight_bytes / 1e6, f->load_s);
+    const size_t n_threads = sk_pool_threads(m->runtime->pool);
+    printf("kernels %s, %zu %s, %.1f MB of weights, loaded in %.2f s\n", m->runtime->ops.kernels->name, n_threads,
+           plural(n_threads, "thread", "threads"), (double)m->runtime->model->weight_bytes / 1e6, f->load_s);
     printf("decode        %8.1f tokens/s  (weights at %.1f GB/s; copying here moves %.1f GB/s)\n",
            f->decode_tokens_per_s, f->weight_bytes_per_s * 1e-9, f->copy_bytes_per_s * 1e-9);
     for (size_t i = 0; i < N_PREFILLS; i++) printf("prefill %-4zu  %8.1f tokens/s\n", prefill_tokens[i], f->prefill[i]);

@@ -116,6 +116,9 @@ static sk_status replay_line(struct model *m, double row_cost, const json_t *o, 
     struct sk_tokens a = {0}, b = {0};
     if (!kind || !json_is_string(before) || !json_is_string(after))
         return sk_fail(err, SK_EFORMAT, "a line is no object with \"kind\", \"before\" and \"after\"");
+    if (strlen(kind) >= sizeof groups->kind)
+        return sk_fail(err, SK_EFORMAT, "a kind has %zu bytes, at most %zu are possible", strlen(kind),
+                       sizeof groups->kind - 1);
     struct group *g = group_of(groups, n_groups, most, kind, json_number_value(json_object_get(o, "share")));
     if (!g) return sk_fail(err, SK_EFORMAT, "there are more than %zu kinds and shares", most);
     const struct sk_str before_text = {json_string_value(before), json_string_length(before)};
@@ -134,7 +137,7 @@ static sk_status replay_line(struct model *m, double row_cost, const json_t *o, 
 }
 
 static void print_groups(const struct group *groups, size_t n, double row_cost) {
-    printf("tokens per window of %d drafts (gain at widths of auto, if a further row costs %.2f of the first); no "
+    printf("tokens per window of %d drafts (gain at widths of auto, if a further row costs %.3g of the first); no "
            "model is "
            "run\n\n| edits | tokens changed |",
            FIXED_WIDTH, row_cost);
@@ -173,6 +176,7 @@ sk_status bench_edits(struct model *m, const char *file, double row_cost, struct
         json_decref(o);
         at += n + 1;
     }
+    if (!st && n_groups == 0) st = sk_fail(err, SK_EFORMAT, "'%s' holds no edits: bench/edits.py writes some", file);
     if (!st) print_groups(groups, n_groups, row_cost);
     sk_buf_free(&text);
     return st;

@@ -139,9 +139,10 @@ static json_t *wall_json(const struct wall *wall) {
 }
 
 static void print_head(const struct spec_bench *b, const bool *wanted) {
+    const size_t n_threads = sk_pool_threads(b->m->runtime->pool);
     size_t columns = 1;
-    printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu threads",
-           b->o->n_new, sk_pool_threads(b->m->runtime->pool));
+    printf("tokens/s plainly, and ratios to that (tokens per window); at most %zu tokens per answer, %zu %s",
+           b->o->n_new, n_threads, plural(n_threads, "thread", "threads"));
     if (b->o->wall_runs)
         printf("\nwall: whole processes of at most so many tokens, the first %d prompts, median of %zu; time of auto "
                "over time of off (time of off)",

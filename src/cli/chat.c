@@ -218,9 +218,10 @@ static void print_sampling(const struct chat *c) {
 
 static void print_stats(const struct chat *c) {
     const size_t context = c->m.target->ops->context(c->m.target);
-    printf("%zu answers, %zu tokens at %.1f tokens/s; prompts %zu tokens, %zu of them kept from earlier turns; context "
+    printf("%zu %s, %zu %s at %.1f tokens/s; prompts %zu tokens, %zu of them kept from earlier turns; context "
            "%zu of %zu\n",
-           c->n_turns, c->n_output, per_second(c->n_output, c->decode_s), c->n_prompt, c->n_kept, c->run.n, context);
+           c->n_turns, plural(c->n_turns, "answer", "answers"), c->n_output, plural(c->n_output, "token", "tokens"),
+           per_second(c->n_output, c->decode_s), c->n_prompt, c->n_kept, c->run.n, context);
     print_sampling(c);
 }
 
@@ -290,9 +291,10 @@ static void converse(struct chat *c) {
     open_editor(c);
     if (c->editor) {
         const struct sk_model *model = c->m.runtime->model;
-        printf("%.1f MB of weights, context %zu, %zu threads, %s kernels. /help lists the commands.\n",
-               (double)model->weight_bytes / 1e6, c->m.runtime->n_positions, sk_pool_threads(c->m.runtime->pool),
-               c->m.runtime->ops.kernels->name);
+        const size_t n_threads = sk_pool_threads(c->m.runtime->pool);
+        printf("%.1f MB of weights, context %zu, %zu %s, %s kernels. /help lists the commands.\n",
+               (double)model->weight_bytes / 1e6, c->m.runtime->n_positions, n_threads,
+               plural(n_threads, "thread", "threads"), c->m.runtime->ops.kernels->name);
         print_sampling(c);
     }
     while (read_message(c, &text) && take_message(c, &text)) text.len = 0;

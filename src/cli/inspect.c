@@ -82,7 +82,7 @@ static void print_sampling(const struct sk_gguf *g) {
 static void print_human(const char *path, const struct sk_gguf *g, const struct type_count *types, size_t n_types,
                         const struct needs *needs) {
     const struct sk_str arch = string_of(g, "general.architecture"), name = string_of(g, "general.name");
-    printf("%s: GGUF v%u, %zu file%s, %.1f MB\n", path, g->version, g->n_files, g->n_files == 1 ? "" : "s",
+    printf("%s: GGUF v%u, %zu %s, %.1f MB\n", path, g->version, g->n_files, plural(g->n_files, "file", "files"),
            (double)g->file_bytes / 1e6);
     printf("  architecture  %.*s\n", (int)arch.n, arch.p);
     if (name.n) printf("  name          %.*s\n", (int)name.n, name.p);

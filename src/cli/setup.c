@@ -135,3 +135,7 @@ sk_status read_file(const char *path, struct sk_buf *out, struct sk_error *err) 
     if (bad) return sk_fail(err, SK_EIO, "cannot read '%s': %s", path, strerror(saved));
     return out->failed ? sk_fail_memory(err, out->len, path) : SK_OK;
 }
+
+const char *plural(uint64_t n, const char *one, const char *several) {
+    return n == 1 ? one : several;
+}

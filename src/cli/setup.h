@@ -44,5 +44,7 @@ sk_status tokenize_prompt(const struct model *m, struct sk_str text, bool parse_
                           struct sk_error *err);
 
 sk_status read_file(const char *path, struct sk_buf *out, struct sk_error *err); /* "-" is stdin */
+/* The word for n of something: "1 token", "2 tokens". */
+const char *plural(uint64_t n, const char *one, const char *several);
 
 #endif

@@ -226,8 +226,8 @@ void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap) {
     totals(s, &proposed, &accepted);
     out[0] = '\0';
     if (s->windows == 0) return;
-    const int head = snprintf(out, cap, "; %llu windows, %.2f tokens each", (unsigned long long)s->windows,
-                              (double)s->committed / (double)s->windows);
+    const int head = snprintf(out, cap, "; %llu %s, %.2f tokens each", (unsigned long long)s->windows,
+                              plural(s->windows, "window", "windows"), (double)s->committed / (double)s->windows);
     n = head > 0 && (size_t)head < cap ? (size_t)head : cap;
     for (size_t k = 0; k < SK_N_PROPOSERS && n < cap; k++) {
         if (!s->by[k].proposed) continue;
@@ -235,9 +235,9 @@ void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap) {
                                (unsigned long long)s->by[k].accepted, (unsigned long long)s->by[k].proposed);
         n += m > 0 ? (size_t)m : 0;
     }
+    const uint64_t saved = s->committed > s->windows ? s->committed - s->windows : 0;
     if (n < cap)
-        snprintf(out + n, cap - n, ", %llu passes saved",
-                 (unsigned long long)(s->committed > s->windows ? s->committed - s->windows : 0));
+        snprintf(out + n, cap - n, ", %llu %s saved", (unsigned long long)saved, plural(saved, "pass", "passes"));
 }
 
 /* ---- proposers that need opening ----------------------------------------------------------------------- */

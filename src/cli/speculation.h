@@ -52,7 +52,7 @@ void spec_trace_window(FILE *out, const struct sk_window_event *e);
 json_t *spec_json(const struct sk_speculation_stats *s);
 /* {"mtp": "the model has no multi-token-prediction block"}: what was asked for and cannot be had. */
 json_t *spec_unavailable_json(const struct spec_options *s);
-/* ", 40 windows of 3.1 tokens, suffix 70 of 90, 80 passes saved"; nothing if nothing was speculated. */
+/* "; 40 windows, 3.00 tokens each, suffix 70 of 90, 80 passes saved"; nothing if nothing was speculated. */
 void spec_line(const struct sk_speculation_stats *s, char *out, size_t cap);
 
 #endif

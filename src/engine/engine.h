@@ -51,9 +51,10 @@ struct sk_request {
 };
 
 struct sk_generation_stats {
-    size_t n_prompt, n_kept, n_output, n_windows; /* n_kept: prompt tokens that the session held already */
-    double prefill_s, decode_s; /* time of passes, and of proposing for them, from the generation's view */
-    double commit_s;            /* time from a pass's results to the next: verdicts, text, its receiver, repair */
+    size_t n_prompt, n_kept, n_output; /* n_kept: prompt tokens that the session held already */
+    size_t n_windows;                  /* decoded after the prompt's last pass, which gives the first token */
+    double prefill_s, decode_s;        /* time of passes, and of proposing for them, from the generation's view */
+    double commit_s; /* time from a pass's results to the next: verdicts, text, its receiver, repair */
 };
 
 struct sk_generation {

@@ -17,7 +17,7 @@ def plain(skipstone, tiny):
     return run(skipstone, tiny, "--spec", "off")[0]["tokens"]
 
 
-@pytest.mark.parametrize("more", [["auto"], ["ngram"], ["suffix", "--spec-width", "7"], ["cache", "--spec-width", "adaptive"], ["suffix,cache", "--spec-width", "63"], ["mtp"], ["prediction"]])
+@pytest.mark.parametrize("more", [["auto"], ["ngram"], ["copy", "--spec-width", "9"], ["suffix", "--spec-width", "7"], ["cache", "--spec-width", "adaptive"], ["suffix,cache", "--spec-width", "63"], ["mtp"], ["prediction"]])
 def test_every_proposer_gives_the_plain_tokens(skipstone, tiny, plain, more):
     got, _ = run(skipstone, tiny, "--spec", *more)
     assert got["tokens"] == plain
@@ -198,3 +198,37 @@ def test_receipts_say_what_became_of_each_window(skipstone, tiny, plain, tmp_pat
             assert r["next_token"] == -1
         assert r["total_s"] >= r["verify_s"] > 0
     assert seen >= {"full_accept", "first_mismatch"}
+
+
+def test_one_of_something_is_no_plural(skipstone, tiny):
+    for more in (["--spec", "off"], []):
+        line = skipstone("run", "-m", tiny, "--raw", "-p", "the cat", "-n", 1, "--ignore-end", *more).stderr.decode()
+        assert line.startswith("1 token; ") and " 1 windows" not in line and "; prompt " in line
+    s = skipstone("run", "-m", tiny, "--raw", "-p", TEXT, "-n", 3, "--temperature", 0, "--ignore-end", "--spec", "ngram", "--spec-width", 1).stderr.decode()
+    assert s.startswith("3 tokens, ") and " 1 passes" not in s
+
+
+def edits(tmp_path, *lines):
+    path = tmp_path / "edits.jsonl"
+    path.write_text("".join(json.dumps(o) + "\n" for o in lines))
+    return path
+
+
+def test_replayed_edits_show_what_copying_foresees(skipstone, tiny, tmp_path):
+    before = " ".join(f"the {a} sat on the {b} near the old man" for a in ("cat", "dog", "bird") for b in ("mat", "log", "wall"))
+    path = edits(tmp_path, {"kind": "rename", "share": 0.1, "before": before, "after": before.replace("man", "king")}, {"kind": "same", "share": 0, "before": before, "after": before})
+    out = skipstone("bench", "-m", tiny, "--spec-edits", path, "--row-cost", 0.145).stdout.decode()
+    assert "costs 0.145 of the first" in out
+    rows = {c[0]: c for c in ([x.strip() for x in r.strip("| ").split("|")] for r in out.splitlines() if r.startswith("|"))}
+    names = rows["edits"]
+    tokens = {kind: float(rows[kind][names.index("copy")].split()[0]) for kind in ("rename, 10 %", "same, 0 %")}
+    assert rows["same, 0 %"][1] == "0.0 %" and tokens["same, 0 %"] > tokens["rename, 10 %"] > 1
+
+
+@pytest.mark.parametrize("lines, more, words", [
+    ([], [], "holds no edits"), ([{"kind": "x"}], [], "line 1"), ([{"kind": "k" * 40, "before": "a", "after": "b"}], [], "40 bytes"), ([{"kind": "x", "before": "a", "after": ""}], [], "empty"),
+    ([{"kind": "x", "before": "a", "after": "b"}], ["--row-cost", "-1"], "--row-cost"),
+])
+def test_edits_that_cannot_be_replayed_are_explained(skipstone, tiny, tmp_path, lines, more, words):
+    p = skipstone("bench", "-m", tiny, "--spec-edits", edits(tmp_path, *lines), *more, check=False)
+    assert p.returncode == 1 and p.stdout == b"" and p.stderr.count(b"\n") == 1 and words in p.stderr.decode()
