@@ -50,7 +50,7 @@ def test_a_conversation_with_editing_interruption_and_end(chat):
     chat.wait_for(b"cancelled")
     chat.wait_for(b"> ")
     chat.send(b"/stats\r")
-    chat.wait_for(b"1 answers")
+    chat.wait_for(b"1 answer, ")
     chat.wait_for(b"> ")
     time.sleep(0.5)
     chat.send(b"half a line")
