@@ -333,6 +333,7 @@ int command_chat(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
     sk_status st = sampling_prepare(&c.so, bias, &err);
     if (!st) st = spec_prepare(&c.spec, &err);
+    mo.drafts_natively = spec_drafts_natively(&c.spec);
     if (!st) st = setup_engine(&c.m, &mo, &err);
     if (!st) sampling_from_file(&c.so, c.m.gguf, mo.model);
     if (!st) st = spec_open(&c.spec, c.m.tokenizer, c.m.runtime, &err);

@@ -10,5 +10,6 @@ int command_template(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_perplexity(int argc, char **argv);
 int command_exact(int argc, char **argv);
+int command_export_hidden(int argc, char **argv);
 
 #endif

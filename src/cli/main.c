@@ -19,13 +19,14 @@ static const struct {
     {"bench", "measure a model's speed here", command_bench},
     {"perplexity", "measure how well a model predicts a text", command_perplexity},
     {"exact", "check that every way of computing gives the same bits", command_exact},
+    {"export-hidden", "answer many prompts and write hidden states, to train an MTP block", command_export_hidden},
 };
 
 static void usage(FILE *out) {
     fprintf(out, "usage: skipstone COMMAND [options]\n\nAn LLM server that speculates without changing a single "
                  "token.\n\ncommands:\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-14s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\n'skipstone COMMAND --help' explains a command; 'skipstone --version' names the version.\n");
 }
 

@@ -133,6 +133,7 @@ int command_run(int argc, char **argv) {
     clock.prompt_s = lap(&clock);
     if (!st) st = sampling_prepare(&so, bias, &err);
     if (!st) st = spec_prepare(&spec, &err);
+    mo.drafts_natively = spec_drafts_natively(&spec);
     if (!st) st = setup_engine(&m, &mo, &err);
     if (!st) sampling_from_file(&so, m.gguf, mo.model);
     if (!st) st = spec_open(&spec, m.tokenizer, m.runtime, &err);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "sidecar.h"
 
 static void show_progress(void *ctx, double fraction) {
     int *last = ctx;
@@ -29,7 +30,7 @@ void model_option_rows(struct option_list *list, struct model_options *o) {
         {"model", 'm', OPTION_STRING, &o->model, "FILE", "the model, a GGUF file (of a split one, the first part)"},
         {"threads", 't', OPTION_SIZE, &o->n_threads, "N", "compute threads (default: physical cores)"},
         {"context", 'c', OPTION_SIZE, &o->context, "N", "positions of context (default: the model's, at most 8192)"},
-        {"mtp", 0, OPTION_STRING, &o->mtp_file, "FILE", "a GGUF with a multi-token-prediction block for this model"},
+        {"mtp", 0, OPTION_STRING, &o->mtp_file, "FILE", "a GGUF with a multi-token-prediction block for this model; none = without (default: found by the model)"},
         {"isa", 0, OPTION_STRING, &o->isa, "NAME", "kernels: scalar, avx2, avx512 (default: the fastest here)"},
         {"allow-unknown-pretokenizer", 0, OPTION_FLAG, &o->allow_unknown_pretokenizer, NULL,
          "go on with an unknown pre-tokenizer, using gpt-2's"},
@@ -49,16 +50,32 @@ sk_status setup_tokenizer(struct model *m, const struct model_options *o, struct
     return st ? sk_fail_within(err, "%s", o->model) : SK_OK;
 }
 
+static bool has_no_mtp(const struct model_options *o) {
+    return o->mtp_file && strcmp(o->mtp_file, "none") == 0;
+}
+
+/* The file that --mtp names, or one that is found for this model. One that is named is opened even where no draft is
+ * wanted: it may be the wrong one. */
+static sk_status open_sidecar(struct model *m, const struct model_options *o, struct sk_error *err) {
+    if (has_no_mtp(o)) return SK_OK;
+    if (o->mtp_file)
+        m->mtp_path = strdup(o->mtp_file);
+    else if (o->drafts_natively && !sidecar_is_needless(m->gguf))
+        m->mtp_path = sidecar_find(m->gguf, o->model);
+    return m->mtp_path ? sk_gguf_open(m->mtp_path, &m->mtp, err) : SK_OK;
+}
+
 sk_status setup_runtime(struct model *m, const struct model_options *o, struct sk_error *err) {
     const uint64_t start = sk_now_ns();
     int percent = -1;
     const bool bar = isatty(STDERR_FILENO) && !o->quiet;
-    sk_status st = o->mtp_file ? sk_gguf_open(o->mtp_file, &m->mtp, err) : SK_OK;
+    sk_status st = open_sidecar(m, o, err);
     if (st) return st;
     const struct sk_runtime_options options = {.n_threads = o->n_threads,
                                                .n_positions = o->context,
                                                .isa = o->isa,
                                                .mtp_file = m->mtp,
+                                               .without_mtp = !o->drafts_natively || has_no_mtp(o),
                                                .progress = bar ? show_progress : NULL,
                                                .progress_ctx = &percent};
     st = sk_runtime_create(m->gguf, &options, &m->runtime, err);
@@ -95,6 +112,7 @@ void setup_free(struct model *m) {
     sk_tokenizer_close(m->tokenizer);
     sk_gguf_close(m->gguf);
     sk_gguf_close(m->mtp);
+    free(m->mtp_path);
     *m = (struct model){0};
 }
 

@@ -10,10 +10,12 @@ struct model_options {
     const char *model, *isa, *template_file, *mtp_file;
     size_t n_threads, context;
     bool allow_unknown_pretokenizer, quiet;
+    bool drafts_natively; /* a block for multi-token prediction is of use: one that comes with the model is looked for */
 };
 
 struct model {
     struct sk_gguf *gguf, *mtp; /* mtp: a sidecar, or NULL */
+    char *mtp_path;             /* of the sidecar */
     struct sk_tokenizer *tokenizer;
     struct sk_runtime *runtime;
     struct sk_target *target;

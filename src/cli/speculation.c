@@ -129,6 +129,10 @@ sk_status spec_prepare(struct spec_options *s, struct sk_error *err) {
     return SK_OK;
 }
 
+bool spec_drafts_natively(const struct spec_options *s) {
+    return s->on && (s->options.proposers & (1u << SK_MTP));
+}
+
 void spec_finish(struct spec_options *s) {
     if (s->trace_file) fclose(s->trace_file);
     s->trace_file = NULL;

@@ -34,6 +34,8 @@ struct spec_options spec_defaults(void);
 
 void spec_option_rows(struct option_list *list, struct spec_options *s);
 
+/* Whether drafts of the model's own head may be used; after spec_prepare. */
+bool spec_drafts_natively(const struct spec_options *s);
 /* Reads the options' text into s->options and opens the trace. */
 sk_status spec_prepare(struct spec_options *s, struct sk_error *err);
 /* Opens the plugin, the draft model and the predicted text, where the options name them. A proposer that was asked for

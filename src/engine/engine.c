@@ -166,6 +166,15 @@ void sk_generation_cancel(struct sk_generation *g) {
 
 /* ---- a step --------------------------------------------------------------------------------------------- */
 
+/* A pass's time and its drafts' time are different things to choose by. */
+static void observe_costs(struct sk_engine *e, const struct sk_batch *b, const struct sk_result *results, size_t n,
+                          double seconds) {
+    size_t drafts = 0;
+    for (size_t i = 0; i < n; i++) drafts += results[i].n_drafts;
+    sk_cost_observe(&e->cost, b->n_rows, seconds - results[0].draft_s);
+    sk_cost_observe_drafts(&e->cost, drafts, results[0].draft_s);
+}
+
 bool sk_engine_step(struct sk_engine *e) {
     struct sk_window windows[MAX_WINDOWS];
     struct sk_generation *owners[MAX_WINDOWS];
@@ -181,7 +190,7 @@ bool sk_engine_step(struct sk_engine *e) {
     }
     const size_t answered = e->target->ops->poll(e->target, results, batch.n);
     const double seconds = sk_seconds_since(start);
-    if (!batch.prefills) sk_cost_observe(&e->cost, batch.n_rows, seconds);
+    if (!batch.prefills && answered) observe_costs(e, &batch, results, answered, seconds);
     for (size_t i = 0; i < answered; i++) {
         struct sk_generation_stats *s = &owners[i]->stats;
         *(s->n_output == 0 ? &s->prefill_s : &s->decode_s) += seconds + owners[i]->propose_s;

@@ -70,6 +70,7 @@ struct sk_generation {
     bool cancelled;
     struct sk_speculation *speculation; /* NULL for plain decoding */
     struct sk_speculation_options options;
+    struct sk_mtp_plan mtp_plan;           /* of the current window */
     struct sk_draft drafts[SK_MAX_WINDOW]; /* private from here: of the current window */
     size_t n_drafts;
     bool plain_next; /* the next window carries no drafts: there was no room for them */

@@ -6,12 +6,12 @@
 
 #include "base/memory.h"
 
-enum { KEPT_STATES = SK_MAX_WINDOW + 1 };
+enum { KEPT_STATES = SK_MAX_WINDOW + 1, MOST_WAITING = 48 };
 
 struct sk_drafts {
     struct sk_runtime *rt;
     struct sk_sampler *sampler;
-    float *zeros, *logits, *full; /* [n_embd]; [SK_MAX_WINDOWS' worth of rows]; [n_vocab] for a trimmed head */
+    float *zeros, *logits; /* [n_embd]; [rows that draft] */
     size_t cap_logits;
     struct sk_mtp_row *rows;
     size_t cap_rows;
@@ -21,6 +21,7 @@ struct sk_drafts {
         struct sk_drafted *item;
         size_t base;      /* positions of the block's cache that stay */
         size_t n, wanted; /* drafts so far */
+        double reach;     /* the chance that all of them are accepted */
         const float *y;
         bool active;
         struct sk_draft drafts[SK_MAX_WINDOW];
@@ -35,8 +36,7 @@ sk_status sk_drafts_create(struct sk_runtime *rt, struct sk_drafts **out, struct
     if (!d) return sk_fail_memory(err, sizeof *d, "drafts");
     d->rt = rt;
     d->zeros = sk_calloc(rt->model->h.n_embd, sizeof *d->zeros);
-    d->full = sk_calloc(rt->model->h.n_vocab, sizeof *d->full);
-    sk_status st = d->zeros && d->full ? SK_OK : sk_fail_memory(err, rt->model->h.n_vocab * sizeof(float), "drafts");
+    sk_status st = d->zeros ? SK_OK : sk_fail_memory(err, rt->model->h.n_embd * sizeof(float), "drafts");
     if (!st) st = sk_sampler_create(rt->model->h.n_vocab, &d->sampler, err);
     if (st) {
         sk_drafts_free(d);
@@ -50,7 +50,6 @@ void sk_drafts_free(struct sk_drafts *d) {
     if (!d) return;
     sk_sampler_free(d->sampler);
     free(d->zeros);
-    free(d->full);
     free(d->logits);
     free(d->rows);
     free(d->y[0]);
@@ -75,6 +74,8 @@ sk_status sk_draft_session_open(struct sk_drafts *d, struct sk_draft_session **o
 void sk_draft_session_close(struct sk_draft_session *s) {
     if (!s) return;
     sk_session_close(s->kv);
+    free(s->waiting.tokens);
+    free(s->waiting.hidden);
     free(s->hidden);
     free(s);
 }
@@ -82,13 +83,15 @@ void sk_draft_session_close(struct sk_draft_session *s) {
 static void lose(struct sk_draft_session *s) {
     struct sk_error ignored;
     s->lost = true;
-    s->n_hidden = 0;
+    s->n_hidden = s->waiting.n = 0;
     sk_session_trim(s->kv, 0, &ignored);
 }
 
 void sk_draft_session_trim(struct sk_draft_session *s, uint32_t position) {
     struct sk_error ignored;
     /* The pair at `position` belongs to a token that is committed and not yet run: it stays, if that token stays. */
+    if (s->kv->position + s->waiting.n > (size_t)position + 1)
+        s->waiting.n = position > s->kv->position ? position - s->kv->position : 0;
     if (s->kv->position > position + 1) sk_session_trim(s->kv, position, &ignored);
     if (position == 0) s->lost = false;
     if (s->first_hidden + s->n_hidden > position)
@@ -122,20 +125,41 @@ static bool add_row(struct sk_drafts *d, size_t *n, struct sk_mtp_row row) {
     return true;
 }
 
-/* The pairs of one window: from where the block's cache ends to the last token that is known. */
+static bool wait_for(struct sk_draft_session *s, size_t n_embd, int32_t token, const float *hidden) {
+    struct sk_waiting_pairs *w = &s->waiting;
+    if (!sk_grow(&w->tokens, &w->cap_tokens, w->n + 1, sizeof *w->tokens) ||
+        !sk_grow(&w->hidden, &w->cap_hidden, (w->n + 1) * n_embd, sizeof *w->hidden))
+        return false;
+    w->tokens[w->n] = token;
+    memcpy(w->hidden + w->n++ * n_embd, hidden, n_embd * sizeof *hidden);
+    return true;
+}
+
+/* The pairs of one window: from where those before end to the last token that is known. Their rows are added if it is
+ * time to run them. */
 static bool feed(struct sk_drafts *d, struct sk_drafted *i, size_t *n_rows) {
     struct sk_draft_session *s = i->session;
+    struct sk_waiting_pairs *w = &s->waiting;
     struct sk_error ignored;
-    const size_t start = i->window->start, end = start + true_rows(i) + (i->window->predict ? 1 : 0);
-    if (s->kv->position == start + 1 && s->last_token != i->window->sequence[start])
-        sk_session_trim(s->kv, (uint32_t)start, &ignored);
-    if (s->kv->position < start) return false;
-    for (size_t p = s->kv->position; p < end; p++)
-        if (!add_row(d, n_rows,
-                     (struct sk_mtp_row){s->kv, token_at(i, p), hidden_before(d, i, p),
-                                         p + 1 == end && i->window->drafts_wanted > 0}))
-            return false;
+    const size_t n_embd = d->rt->model->h.n_embd, start = i->window->start;
+    const size_t end = start + true_rows(i) + (i->window->predict ? 1 : 0);
+    if (s->kv->position + w->n == start + 1 && s->last_token != i->window->sequence[start]) {
+        if (w->n)
+            w->n--;
+        else
+            sk_session_trim(s->kv, (uint32_t)start, &ignored);
+    }
+    if (s->kv->position + w->n < start) return false;
+    for (size_t p = s->kv->position + w->n; p < end; p++)
+        if (!wait_for(s, n_embd, token_at(i, p), hidden_before(d, i, p))) return false;
     s->last_token = token_at(i, end - 1);
+    const bool drafts = i->window->predict && i->window->drafts_wanted > 0;
+    if (!drafts && w->n < MOST_WAITING) return true;
+    for (size_t p = 0; p < w->n; p++)
+        if (!add_row(d, n_rows,
+                     (struct sk_mtp_row){s->kv, w->tokens[p], w->hidden + p * n_embd, drafts && p + 1 == w->n}))
+            return false;
+    w->n = 0; /* what is there stays until the rows have run */
     return true;
 }
 
@@ -152,18 +176,26 @@ static bool keep_states(const struct sk_drafts *d, struct sk_drafted *i) {
 
 /* ---- drafting ------------------------------------------------------------------------------------------ */
 
-static const float *full_logits(struct sk_drafts *d, const float *logits) {
-    const struct sk_gguf_value *ids = d->rt->mtp->head_ids;
-    if (!ids) return logits;
-    for (size_t i = 0; i < d->rt->model->h.n_vocab; i++) d->full[i] = -INFINITY;
-    for (size_t i = 0; i < ids->count; i++) d->full[sk_gguf_array_int(ids, i)] = logits[i];
-    return d->full;
+/* Which of the head's rows stands for a token that it drew. */
+static size_t row_of(const struct sk_mtp *m, int32_t token) {
+    size_t low = 0, high = sk_mtp_head_rows(m);
+    if (!m->head_tokens) return (size_t)token;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        *(m->head_tokens[middle] <= token ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static double acceptance_of(const struct sk_window *w, double probability, uint8_t evidence) {
+    return w->draft_acceptance ? (double)w->draft_acceptance[evidence] : probability;
 }
 
 /* Draws the next draft with the target's noise at its place. False if it is too unlikely, or the chain is done. */
 static bool draw(struct sk_drafts *d, struct chain *c, const float *logits) {
     const struct sk_window *w = c->item->window;
     const struct sk_result *r = c->item->result;
+    const struct sk_mtp *m = d->rt->mtp;
     const size_t known = w->start + w->n_committed + r->n_predicted,
                  n_history = known + c->n; /* prompt, output, drafts */
     const int32_t *history = NULL;
@@ -173,12 +205,14 @@ static bool draw(struct sk_drafts *d, struct chain *c, const float *logits) {
         for (size_t i = 0; i < c->n; i++) d->history[known + i] = c->drafts[i].token;
         history = d->history;
     }
-    logits = full_logits(d, logits);
-    const int32_t token = sk_sample(d->sampler, w->sampling, logits, history, history ? n_history : 0, n_history, NULL);
-    const double probability = sk_probability_estimate(logits, d->rt->model->h.n_vocab, token);
+    const int32_t token = sk_sample_among(d->sampler, w->sampling, logits, m->head_tokens, sk_mtp_head_rows(m), history,
+                                          history ? n_history : 0, n_history);
+    const double probability = sk_probability_estimate(logits, sk_mtp_head_rows(m), row_of(m, token));
     if (probability < (double)w->draft_min_probability) return false;
-    c->drafts[c->n++] = (struct sk_draft){token, SK_MTP, (uint8_t)(probability >= 1.0 ? 15 : probability * 16.0)};
-    return c->n < c->wanted;
+    const uint8_t evidence = (uint8_t)(probability >= 1.0 ? 15 : probability * 16.0);
+    c->drafts[c->n++] = (struct sk_draft){token, SK_MTP, evidence};
+    c->reach *= acceptance_of(w, probability, evidence);
+    return c->n < c->wanted && c->reach >= (double)w->draft_min_reach;
 }
 
 static bool make_room(struct sk_drafts *d, size_t rows, size_t outputs, size_t which) {
@@ -223,15 +257,15 @@ void sk_drafts_run(struct sk_drafts *d, struct sk_drafted *items, size_t n) {
         if (items[i].window->drafts_wanted && items[i].window->predict)
             d->chains[n_chains++] =
                 (struct chain){.item = &items[i],
+                               .reach = 1.0,
                                .wanted = items[i].window->drafts_wanted < SK_MAX_WINDOW ? items[i].window->drafts_wanted
                                                                                         : SK_MAX_WINDOW};
     }
-    if (n_rows == 0) return;
-    if (!make_room(d, n_rows, n_chains + 1, 0) ||
-        sk_runtime_run_mtp(d->rt, d->rows, n_rows, d->y[0], d->logits, &ignored)) {
-        for (size_t i = 0; i < n; i++) lose(items[i].session);
-        return;
-    }
+    const bool ran = n_rows == 0 || (make_room(d, n_rows, n_chains + 1, 0) &&
+                                     !sk_runtime_run_mtp(d->rt, d->rows, n_rows, d->y[0], d->logits, &ignored));
+    for (size_t i = 0; i < n; i++)
+        if (!items[i].session->lost && (!ran || !keep_states(d, &items[i]))) lose(items[i].session);
+    if (!ran) return;
     for (size_t row = 0; row < n_rows; row++) {
         if (!d->rows[row].wants_logits) continue;
         struct chain *c = &d->chains[at];
@@ -239,8 +273,6 @@ void sk_drafts_run(struct sk_drafts *d, struct sk_drafted *items, size_t n) {
         c->base = c->item->session->kv->position;
         c->active = draw(d, c, d->logits + at++ * sk_mtp_logits_stride(d->rt->mtp));
     }
-    for (size_t i = 0; i < n; i++)
-        if (!items[i].session->lost && !keep_states(d, &items[i])) lose(items[i].session);
     run_chains(d, n_chains);
     for (size_t i = 0; i < n_chains; i++) {
         struct chain *c = &d->chains[i];

@@ -4,11 +4,17 @@
 
 #include "engine/target.h"
 
-/* Of one session. Its cache holds the pairs (h_{p-1}, x_p) of positions [0, kv->position). */
+/* Of one session. Its cache holds the pairs (h_{p-1}, x_p) of positions [0, kv->position); those that follow wait until
+ * drafts are wanted or there are many, since several rows cost the block little more than one. */
 struct sk_draft_session {
     struct sk_session *kv;
-    bool lost;          /* some window was not fed: there are no more drafts */
-    int32_t last_token; /* of the pair at kv->position - 1 */
+    bool lost; /* some window was not fed: there are no more drafts */
+    struct sk_waiting_pairs {
+        int32_t *tokens; /* [n] */
+        float *hidden;   /* [n][n_embd] */
+        size_t n, cap_tokens, cap_hidden;
+    } waiting;
+    int32_t last_token; /* of the last pair, waiting or not */
     float *hidden;      /* [n_hidden][n_embd]: states of positions [first_hidden, …), the last ones that are true */
     uint32_t first_hidden;
     size_t n_hidden, cap_hidden;

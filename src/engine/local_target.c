@@ -1,6 +1,7 @@
 /* The target in this process: one pass of the runtime over all windows, then sampling. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "engine/local_drafts.h"
 #include "engine/target.h"
@@ -127,7 +128,10 @@ static void add_drafts(struct local *l, struct sk_result *results, size_t n) {
                                                     l->hidden + row * l->rt->model->h.n_embd};
         row += l->windows[i].n_rows;
     }
+    const uint64_t start = sk_now_ns();
     sk_drafts_run(l->drafts, l->drafted, n_items);
+    const double seconds = sk_seconds_since(start);
+    for (size_t i = 0; i < n; i++) results[i].draft_s = seconds;
 }
 
 static size_t local_poll(struct sk_target *t, struct sk_result *results, size_t max) {

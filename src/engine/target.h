@@ -23,9 +23,11 @@ struct sk_window {
     uint32_t start;
     size_t n_rows, n_committed;
     bool predict, wants_logprobs;
-    bool keeps_drafts;    /* the model's own head follows this session; a window without this ends that */
-    size_t drafts_wanted; /* by the model's own head, for after the last prediction; 0 = none */
-    float draft_min_probability;
+    bool keeps_drafts;             /* the model's own head follows this session; a window without this ends that */
+    size_t drafts_wanted;          /* by the model's own head, for after the last prediction; 0 = none */
+    float draft_min_probability;   /* a less likely draft is not made, nor any after it */
+    float draft_min_reach;         /* no draft is made after those that are all accepted less often than this … */
+    const float *draft_acceptance; /* … by [evidence] of each; NULL: as often as the head says. Borrowed */
     const struct sk_sampling_params *sampling; /* borrowed until the result */
 };
 
@@ -39,6 +41,7 @@ struct sk_result {
     const struct sk_draft *drafts; /* [n_drafts] what may follow the last prediction */
     size_t n_drafts;
     uint32_t position; /* of the session after the pass: start + n_rows */
+    double draft_s;    /* of the pass's time, what the model's own head took, for all windows together */
 };
 
 struct sk_target {

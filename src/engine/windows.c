@@ -46,7 +46,12 @@ static void make_window(struct sk_engine *e, struct sk_generation *g, size_t row
                             .wants_logprobs = g->request.wants_logprobs,
                             .sampling = &g->request.sampling};
     w->keeps_drafts = g->speculation && (g->request.speculation->proposers & (1u << SK_MTP));
-    if (w->keeps_drafts && last) w->drafts_wanted = sk_speculation_mtp_wanted(g->speculation);
+    if (w->keeps_drafts && last) {
+        g->mtp_plan = sk_speculation_plan_mtp(g->speculation, &e->cost);
+        w->drafts_wanted = g->mtp_plan.wanted;
+        w->draft_min_reach = g->mtp_plan.min_reach;
+        w->draft_acceptance = g->mtp_plan.acceptance;
+    }
     if (g->request.speculation) w->draft_min_probability = g->request.speculation->mtp_min_probability;
     b->owners[b->n++] = g;
     b->n_rows += w->n_rows;

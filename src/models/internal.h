@@ -35,6 +35,9 @@ size_t sk_model_planned_bytes(const struct sk_model *m);
  * the target empty; a missing required one, or one of another shape or type, is an error. */
 sk_status sk_plan_matrix(struct sk_model *m, const char *pattern, uint32_t layer, size_t k, size_t n_out, bool required,
                          struct sk_weight *out, struct sk_error *err);
+/* Some rows of a tensor of any file that stays open: `row_ids` is an array of integers, each less than its rows. */
+sk_status sk_plan_rows(struct sk_model *m, const struct sk_gguf_tensor *t, const struct sk_gguf_value *row_ids,
+                       struct sk_weight *out, struct sk_error *err);
 sk_status sk_plan_vector(struct sk_model *m, const char *pattern, uint32_t layer, size_t n, bool required, float **out,
                          struct sk_error *err);
 
@@ -50,6 +53,7 @@ struct sk_workspace {
     size_t rows;
     const struct sk_row_place *places;
     struct sk_kv_layout kv;
+    uint32_t window; /* positions that attention sees; 0 = all */
     struct sk_rope rope;
     float *x;
     /* Buffers, [max_rows][…]. */

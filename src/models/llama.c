@@ -65,6 +65,7 @@ static void attention(const struct sk_model *m, const struct sk_layer *l, size_t
                                                     .places = ws->places,
                                                     .rows = rows,
                                                     .n_heads = h->n_heads,
+                                                    .window = ws->window,
                                                     .scale = h->attention_scale,
                                                     .q = ws->q,
                                                     .q_stride = q_stride,

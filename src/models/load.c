@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "internal.h"
@@ -11,6 +12,7 @@ struct request {
     const struct sk_gguf_tensor *tensor;
     struct sk_weight *matrix; /* or … */
     float **vector;
+    const struct sk_gguf_value *row_ids; /* the matrix has only these rows of the tensor; NULL = all */
 };
 
 struct sk_plan {
@@ -53,6 +55,19 @@ static bool add_size(size_t *total, size_t n, size_t size) {
            !__builtin_add_overflow(*total, sk_round_up(bytes, 64), total);
 }
 
+static sk_status add_matrix(struct sk_model *m, struct request r, const struct sk_format *f, size_t n_out,
+                            struct sk_error *err) {
+    const size_t k = (size_t)r.tensor->ne[0];
+    *r.matrix = (struct sk_weight){.format = f,
+                                   .n_out = n_out,
+                                   .k = k,
+                                   .n_panels = (n_out + SK_PANEL_ROWS - 1) / SK_PANEL_ROWS,
+                                   .panel_bytes = k / f->block_k * f->panel_block_bytes};
+    if (!add_size(&m->plan->region_bytes, r.matrix->n_panels, r.matrix->panel_bytes))
+        return sk_fail_memory(err, SIZE_MAX, "a matrix");
+    return add_request(m, r, err);
+}
+
 sk_status sk_plan_matrix(struct sk_model *m, const char *pattern, uint32_t layer, size_t k, size_t n_out, bool required,
                          struct sk_weight *out, struct sk_error *err) {
     char name[64];
@@ -64,13 +79,16 @@ sk_status sk_plan_matrix(struct sk_model *m, const char *pattern, uint32_t layer
         return sk_fail(err, SK_EFORMAT,
                        "the tensor '%s' has the shape %" PRIu64 " x %" PRIu64 " where the metadata asks for %zu x %zu",
                        name, t->ne[0], t->ne[1], k, n_out);
-    *out = (struct sk_weight){.format = f,
-                              .n_out = n_out,
-                              .k = k,
-                              .n_panels = (n_out + SK_PANEL_ROWS - 1) / SK_PANEL_ROWS,
-                              .panel_bytes = k / f->block_k * f->panel_block_bytes};
-    if (!add_size(&m->plan->region_bytes, out->n_panels, out->panel_bytes)) return sk_fail_memory(err, SIZE_MAX, name);
-    return add_request(m, (struct request){t, out, NULL}, err);
+    return add_matrix(m, (struct request){.tensor = t, .matrix = out}, f, n_out, err);
+}
+
+sk_status sk_plan_rows(struct sk_model *m, const struct sk_gguf_tensor *t, const struct sk_gguf_value *row_ids,
+                       struct sk_weight *out, struct sk_error *err) {
+    const struct sk_format *f = sk_format_for_type(t->type);
+    if (!f)
+        return sk_fail(err, SK_EUNSUPPORTED, "the tensor '%.*s' cannot be computed with", (int)t->name.n, t->name.p);
+    return add_matrix(m, (struct request){.tensor = t, .matrix = out, .row_ids = row_ids}, f, (size_t)row_ids->count,
+                      err);
 }
 
 sk_status sk_plan_vector(struct sk_model *m, const char *pattern, uint32_t layer, size_t n, bool required, float **out,
@@ -84,7 +102,7 @@ sk_status sk_plan_vector(struct sk_model *m, const char *pattern, uint32_t layer
         return sk_fail(err, SK_EFORMAT, "the tensor '%s' has %" PRIu64 " elements where the metadata asks for %zu",
                        name, t->n_elements, n);
     if (!add_size(&m->plan->region_bytes, n, sizeof(float))) return sk_fail_memory(err, SIZE_MAX, name);
-    return add_request(m, (struct request){t, NULL, out}, err);
+    return add_request(m, (struct request){.tensor = t, .vector = out}, err);
 }
 
 /* ---- hyperparameters ----------------------------------------------------------------------------------- */
@@ -292,6 +310,23 @@ sk_status sk_model_create_block(const struct sk_model *target, const struct sk_g
     return SK_OK;
 }
 
+/* Packs the tensor's rows, or those that are asked for. */
+static sk_status pack(struct sk_pool *pool, const struct request *r, struct sk_error *err) {
+    if (!r->row_ids) {
+        sk_op_pack(pool, r->matrix, r->tensor->data);
+        return SK_OK;
+    }
+    const struct sk_format *f = r->matrix->format;
+    const size_t row_bytes = r->matrix->k / f->block_k * f->block_bytes, bytes = r->matrix->n_out * row_bytes;
+    uint8_t *rows = sk_region_alloc(bytes);
+    if (!rows) return sk_fail_memory(err, bytes, "the rows of a matrix");
+    for (size_t i = 0; i < r->matrix->n_out; i++)
+        memcpy(rows + i * row_bytes, r->tensor->data + (size_t)sk_gguf_array_int(r->row_ids, i) * row_bytes, row_bytes);
+    sk_op_pack(pool, r->matrix, rows);
+    sk_region_free(rows, bytes);
+    return SK_OK;
+}
+
 sk_status sk_model_fill(struct sk_model *m, const struct sk_load_options *options, struct sk_pool *pool,
                         struct sk_error *err) {
     struct sk_plan *plan = m->plan;
@@ -306,7 +341,8 @@ sk_status sk_model_fill(struct sk_model *m, const struct sk_load_options *option
         const struct request *r = &plan->requests[i];
         if (r->matrix) {
             r->matrix->panels = plan->region + at;
-            sk_op_pack(pool, r->matrix, r->tensor->data);
+            const sk_status st = pack(pool, r, err);
+            if (st) return st;
             at += sk_round_up(r->matrix->n_panels * r->matrix->panel_bytes, 64);
         } else {
             *r->vector = (float *)(void *)(plan->region + at);

@@ -53,31 +53,41 @@ static sk_status check_sidecar(const struct sk_model *target, const struct sk_gg
     return SK_OK;
 }
 
+/* The token of each row of a trimmed head. */
+static sk_status read_head_ids(struct sk_mtp *m, const char *name, struct sk_error *err) {
+    const struct sk_gguf_value *ids = m->head_ids;
+    const size_t n_vocab = m->target->h.n_vocab;
+    if (ids->type != SK_GGUF_ARRAY || (ids->element_type != SK_GGUF_I32 && ids->element_type != SK_GGUF_U32) ||
+        ids->count == 0 || ids->count > n_vocab)
+        return sk_fail(err, SK_EFORMAT, "the key '%s' must be an array of 1 to %zu token ids", name, n_vocab);
+    m->head_tokens = sk_calloc((size_t)ids->count, sizeof *m->head_tokens);
+    if (!m->head_tokens) return sk_fail_memory(err, (size_t)ids->count * sizeof *m->head_tokens, name);
+    for (size_t i = 0; i < ids->count; i++) {
+        const int64_t id = sk_gguf_array_int(ids, i);
+        if (id < 0 || id >= (int64_t)n_vocab)
+            return sk_fail(err, SK_EFORMAT, "the key '%s' holds %" PRId64 ", which is no token", name, id);
+        if (i && id <= m->head_tokens[i - 1])
+            return sk_fail(err, SK_EFORMAT, "the key '%s' must hold its token ids in ascending order", name);
+        m->head_tokens[i] = (int32_t)id;
+    }
+    return SK_OK;
+}
+
 static sk_status plan_head(struct sk_mtp *m, uint32_t n, struct sk_error *err) {
     struct sk_model *b = m->block;
     const struct sk_hparams *h = &m->target->h;
     char name[96];
-    size_t rows = h->n_vocab;
+    sk_status st;
     snprintf(name, sizeof name, "%s.nextn.draft_token_ids", b->arch->name);
     m->head_ids = sk_gguf_find(b->gguf, name);
-    if (m->head_ids) {
-        if (m->head_ids->type != SK_GGUF_ARRAY ||
-            (m->head_ids->element_type != SK_GGUF_I32 && m->head_ids->element_type != SK_GGUF_U32) ||
-            m->head_ids->count == 0 || m->head_ids->count > rows)
-            return sk_fail(err, SK_EFORMAT, "the key '%s' must be an array of 1 to %zu token ids", name, rows);
-        rows = (size_t)m->head_ids->count;
-        for (size_t i = 0; i < rows; i++) {
-            const int64_t id = sk_gguf_array_int(m->head_ids, i);
-            if (id < 0 || id >= (int64_t)h->n_vocab)
-                return sk_fail(err, SK_EFORMAT, "the key '%s' holds %" PRId64 ", which is no token", name, id);
-        }
-    }
-    const sk_status st = sk_plan_matrix(b, "blk.%u.nextn.shared_head_head.weight", n, h->n_embd, rows,
-                                        m->head_ids != NULL, &m->head, err);
-    if (st) return st;
-    if (!m->head.format && !m->target->output.format)
-        return sk_fail(err, SK_EFORMAT, "there is no output head for the MTP block");
-    return SK_OK;
+    if (m->head_ids && (st = read_head_ids(m, name, err))) return st;
+    const size_t rows = m->head_ids ? (size_t)m->head_ids->count : h->n_vocab;
+    st = sk_plan_matrix(b, "blk.%u.nextn.shared_head_head.weight", n, h->n_embd, rows, false, &m->head, err);
+    if (st || m->head.format) return st;
+    if (!m->target->output.format) return sk_fail(err, SK_EFORMAT, "there is no output head for the MTP block");
+    if (!m->head_ids) return SK_OK;
+    const struct sk_gguf_tensor *output = sk_gguf_find_tensor(m->target->gguf, "output.weight");
+    return sk_plan_rows(b, output ? output : m->target->embedding, m->head_ids, &m->head, err);
 }
 
 static sk_status plan(struct sk_mtp *m, struct sk_error *err) {
@@ -100,6 +110,8 @@ static sk_status plan(struct sk_mtp *m, struct sk_error *err) {
     if (!m->embedding) m->embedding = m->target->embedding;
     if (!sk_format_for_type(m->embedding->type) || m->embedding->ne[0] != h->n_embd || m->embedding->ne[1] < h->n_vocab)
         return sk_fail(err, SK_EFORMAT, "the tensor '%s' does not fit the model's vocabulary", name);
+    snprintf(name, sizeof name, "%s.nextn.attention_window", b->arch->name);
+    if ((st = sk_gguf_u32(b->gguf, name, 0, &m->window, err))) return st;
     snprintf(name, sizeof name, "%s.nextn.hidden_after_norm", b->arch->name);
     return sk_gguf_bool(b->gguf, name, b->arch->mtp_hidden_after_norm, &m->hidden_after_norm, err);
 }
@@ -137,6 +149,7 @@ void sk_mtp_free(struct sk_mtp *m) {
     sk_region_free(m->pair, m->max_rows * n * sizeof(float) + sk_activations_bytes(m->max_rows, n));
     sk_workspace_free(m->ws);
     sk_model_free(m->block);
+    free(m->head_tokens);
     free(m);
 }
 
@@ -196,6 +209,7 @@ void sk_mtp_run(const struct sk_mtp *m, const struct sk_ops *ops, const struct s
     ws->places = f->places;
     ws->x = f->y;
     ws->kv = sk_mtp_kv_layout(m);
+    ws->window = m->window;
     ws->rope = (struct sk_rope){n_pairs, h->rope_halves, ws->cos, ws->sin};
     m->block->arch->layer(m->block, &m->block->layers[0], 0, ws);
     if (f->n_outputs) draft_head(m, ops, f);

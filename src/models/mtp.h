@@ -16,7 +16,9 @@ struct sk_mtp {
     float *enorm, *hnorm, *head_norm; /* head_norm NULL: the target's output norm */
     struct sk_weight eh_proj, head;   /* head without format: the target's */
     const struct sk_gguf_tensor *embedding;
-    const struct sk_gguf_value *head_ids; /* of a trimmed vocabulary: token id of each row of the head; else NULL */
+    const struct sk_gguf_value *head_ids; /* of a trimmed vocabulary, as in the file; else NULL */
+    int32_t *head_tokens;                 /* the same: [rows of the head], ascending; NULL: row i is token i */
+    uint32_t window;                      /* a row sees this many positions, itself the last; 0 = all */
     bool hidden_after_norm;               /* h is taken after the target's output norm, and y after head_norm */
     float *pair;                          /* scratch [max_rows][2 n_embd] */
     struct sk_workspace *ws;

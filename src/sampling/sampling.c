@@ -106,21 +106,43 @@ double sk_log_sum_exp(const float *logits, size_t n) {
     return max + sk_log(sum);
 }
 
-double sk_probability_estimate(const float *logits, size_t n, int32_t token) {
-    static const float NEAR = 12.0f;
-    float max = -INFINITY;
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++) max = logits[i] > max ? logits[i] : max;
-    for (size_t i = 0; i < n; i++)
-        if (logits[i] > max - NEAR) sum += sk_exp((double)logits[i] - max);
-    return sum > 0.0 ? sk_exp((double)logits[token] - max) / sum : 0.0;
+/* The first of the greatest. Most blocks hold nothing greater, which compilers can see eight values at a time. */
+static size_t most_likely(const float *logits, size_t n) {
+    enum { BLOCK = 32 };
+    size_t best = 0, i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        const float least = logits[best];
+        int greater = 0;
+        for (size_t k = 0; k < BLOCK; k++) greater |= logits[i + k] > least;
+        for (size_t k = 0; k < BLOCK && greater; k++)
+            if (logits[i + k] > logits[best]) best = i + k;
+    }
+    for (; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return best;
 }
 
-static int32_t most_likely(const float *logits, size_t n) {
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return (int32_t)best;
+/* e^x for x <= 0 within 0.2 %: the exponent by shifting, the rest by a parabola. */
+static float rough_exp(float x) {
+    const float y = x < -80.0f ? -80.0f * 1.44269504f : x * 1.44269504f, whole = (float)(int32_t)(y - 1.0f);
+    const float f = y - whole; /* in (0, 1] */
+    const uint32_t bits = (uint32_t)((int32_t)whole + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power * (1.0f + f * (0.656366f + f * 0.343634f));
+}
+
+double sk_probability_estimate(const float *logits, size_t n, size_t i) {
+    const float max = logits[most_likely(logits, n)];
+    float sums[8] = {0};
+    double sum = 0.0;
+    if (!isfinite(max)) return 0.0;
+    for (size_t k = 0; k + 8 <= n; k += 8)
+        for (size_t lane = 0; lane < 8; lane++) sums[lane] += rough_exp(logits[k + lane] - max);
+    for (size_t k = n / 8 * 8; k < n; k++) sums[k % 8] += rough_exp(logits[k] - max);
+    for (size_t lane = 0; lane < 8; lane++) sum += (double)sums[lane];
+    const double p = (double)rough_exp(logits[i] - max) / sum;
+    return p < 1.0 ? p : 1.0;
 }
 
 /* ---- bias and penalties -------------------------------------------------------------------------------- */
@@ -136,13 +158,10 @@ static void penalise(float *logit, uint32_t count, const struct sk_sampling_para
     *logit = *logit - p->presence_penalty;
 }
 
-/* Gives the logits as they are if nothing adjusts them, or an adjusted copy. */
-static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits,
-                           const int32_t *history, size_t n_history) {
-    if (p->n_bias == 0 && !sk_sampling_looks_back(p)) return logits;
-    memcpy(s->adjusted, logits, s->n_vocab * sizeof *logits);
+static void adjust_in_place(struct sk_sampler *s, const struct sk_sampling_params *p, const int32_t *history,
+                            size_t n_history) {
     for (size_t i = 0; i < p->n_bias; i++) s->adjusted[p->bias[i].token] += p->bias[i].bias;
-    if (!sk_sampling_looks_back(p)) return s->adjusted;
+    if (!sk_sampling_looks_back(p)) return;
     const size_t start = n_history > p->penalty_window ? n_history - p->penalty_window : 0;
     for (size_t i = start; i < n_history; i++)
         if (history[i] >= 0 && (size_t)history[i] < s->n_vocab) s->counts[history[i]]++;
@@ -151,6 +170,14 @@ static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params
         penalise(&s->adjusted[history[i]], s->counts[history[i]], p);
         s->counts[history[i]] = 0; /* each token once, and the counts are zero again at the end */
     }
+}
+
+/* Gives the logits as they are if nothing adjusts them, or an adjusted copy. */
+static const float *adjust(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits,
+                           const int32_t *history, size_t n_history) {
+    if (p->n_bias == 0 && !sk_sampling_looks_back(p)) return logits;
+    memcpy(s->adjusted, logits, s->n_vocab * sizeof *logits);
+    adjust_in_place(s, p, history, n_history);
     return s->adjusted;
 }
 
@@ -195,11 +222,21 @@ static void select_top(struct candidate *c, size_t n, size_t k) {
 /* Candidates whose logit is at most this far below the greatest can matter to a filter: e^-40 is below any rounding. */
 static const float FAR = 40.0f;
 
-static size_t collect(struct sk_sampler *s, const float *logits, float max, bool all) {
+/* Logits and the tokens they are of; without ids, of token i the i-th. */
+struct choice {
+    const float *logits;
+    const int32_t *ids;
+    size_t n;
+};
+static int32_t token_of(const struct choice *c, size_t i) {
+    return c->ids ? c->ids[i] : (int32_t)i;
+}
+
+static size_t collect(struct sk_sampler *s, const struct choice *c, float max, bool all) {
     size_t n = 0;
-    for (size_t i = 0; i < s->n_vocab; i++)
-        if (logits[i] > -INFINITY && (all || logits[i] >= max - FAR))
-            s->candidates[n++] = (struct candidate){logits[i], (int32_t)i};
+    for (size_t i = 0; i < c->n; i++)
+        if (c->logits[i] > -INFINITY && (all || c->logits[i] >= max - FAR))
+            s->candidates[n++] = (struct candidate){c->logits[i], token_of(c, i)};
     return n;
 }
 
@@ -244,8 +281,8 @@ static size_t filter_typical(struct sk_sampler *s, size_t n, float p) {
 }
 
 /* Sorted candidates that pass all filters. */
-static size_t filter(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits, float max) {
-    size_t n = collect(s, logits, max, false);
+static size_t filter(struct sk_sampler *s, const struct sk_sampling_params *p, const struct choice *c, float max) {
+    size_t n = collect(s, c, max, false);
     if (p->top_k && p->top_k < n) {
         select_top(s->candidates, n, p->top_k);
         n = p->top_k;
@@ -279,6 +316,9 @@ static bool could_win(uint32_t bits, double gap) {
     return (zeros + 1) * 0.69314718055994530942 >= gap;
 }
 
+/* What no noise exceeds: could_win's bound for bits that are all ones. */
+static const double MOST_NOISE = 34 * 0.69314718055994530942;
+
 static int32_t draw(const struct candidate *c, size_t n, const struct sk_sampling_params *p, uint64_t position) {
     const double inverse = 1.0 / p->temperature;
     double best = -INFINITY;
@@ -287,6 +327,7 @@ static int32_t draw(const struct candidate *c, size_t n, const struct sk_samplin
     int64_t block = -1;
     for (size_t i = 0; i < n; i++) {
         const uint32_t id = (uint32_t)c[i].token;
+        if (best - (double)c[i].logit * inverse > MOST_NOISE) continue;
         if (block != id / 4) sk_philox(p->seed, position, (uint32_t)(block = id / 4), four);
         const double scaled = (double)c[i].logit * inverse;
         if (!could_win(four[id % 4], best - scaled)) continue;
@@ -296,15 +337,31 @@ static int32_t draw(const struct candidate *c, size_t n, const struct sk_samplin
     return token;
 }
 
+static int32_t choose(struct sk_sampler *s, const struct sk_sampling_params *p, const struct choice *c,
+                      uint64_t position) {
+    const size_t best = most_likely(c->logits, c->n);
+    const float max = c->logits[best];
+    if (p->temperature <= 0.0f || !isfinite(max)) return token_of(c, best);
+    const bool filtered = p->top_k || p->top_p < 1.0f || p->min_p > 0.0f || p->typical_p < 1.0f;
+    const size_t n = filtered ? filter(s, p, c, max) : collect(s, c, max, true);
+    return draw(s->candidates, n, p, position);
+}
+
+int32_t sk_sample_among(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits,
+                        const int32_t *ids, size_t n, const int32_t *history, size_t n_history, uint64_t position) {
+    if (!ids || (p->n_bias == 0 && !sk_sampling_looks_back(p)))
+        return ids ? choose(s, p, &(struct choice){logits, ids, n}, position)
+                   : sk_sample(s, p, logits, history, n_history, position, NULL);
+    for (size_t i = 0; i < s->n_vocab; i++) s->adjusted[i] = -INFINITY;
+    for (size_t i = 0; i < n; i++) s->adjusted[ids[i]] = logits[i];
+    adjust_in_place(s, p, history, n_history);
+    return choose(s, p, &(struct choice){s->adjusted, NULL, s->n_vocab}, position);
+}
+
 int32_t sk_sample(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits, const int32_t *history,
                   size_t n_history, uint64_t position, double *logprob) {
     const float *l = adjust(s, p, logits, history, n_history);
-    int32_t token = most_likely(l, s->n_vocab);
-    if (p->temperature > 0.0f && isfinite(l[token])) {
-        const bool filtered = p->top_k || p->top_p < 1.0f || p->min_p > 0.0f || p->typical_p < 1.0f;
-        const size_t n = filtered ? filter(s, p, l, l[token]) : collect(s, l, l[token], true);
-        token = draw(s->candidates, n, p, position);
-    }
+    const int32_t token = choose(s, p, &(struct choice){l, NULL, s->n_vocab}, position);
     if (logprob) *logprob = (double)logits[token] - sk_log_sum_exp(logits, s->n_vocab);
     return token;
 }

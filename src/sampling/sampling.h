@@ -58,11 +58,15 @@ void sk_sampler_free(struct sk_sampler *s);
 int32_t sk_sample(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits, const int32_t *history,
                   size_t n_history, uint64_t position, double *logprob);
 
+/* The same with logits of n tokens only, ids[i] being the i-th (ascending); the others cannot be drawn. NULL: all. */
+int32_t sk_sample_among(struct sk_sampler *s, const struct sk_sampling_params *p, const float *logits,
+                        const int32_t *ids, size_t n, const int32_t *history, size_t n_history, uint64_t position);
+
 /* log(sum of e^logit), the denominator of a log-probability. */
 double sk_log_sum_exp(const float *logits, size_t n);
 
-/* About the token's probability at temperature 1: what lies far below the greatest logit is left out of the sum. */
-double sk_probability_estimate(const float *logits, size_t n, int32_t token);
+/* About the probability of the i-th of n logits at temperature 1, within a percent. */
+double sk_probability_estimate(const float *logits, size_t n, size_t i);
 
 /* The noise itself: standard Gumbel, a pure function of its arguments. */
 double sk_gumbel_noise(uint64_t seed, uint64_t position, uint32_t token);

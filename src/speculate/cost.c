@@ -10,6 +10,9 @@ static const double DRIFT = 0.1;
 /* Per pass of one row, down to the least. */
 static const double FADE = 0.98, LEAST_BELIEF = 0.25;
 
+/* Of a pass of one row, until drafts are seen. */
+static const double PRIOR_DRAFT = 0.1, MOST_DRAFTS = 30.0;
+
 void sk_cost_init(struct sk_cost_model *c, double row_cost) {
     *c = (struct sk_cost_model){
         .prior_slope = row_cost, .slope = row_cost, .slope_evidence = PRIOR_EVIDENCE, .belief = 1.0};
@@ -72,4 +75,17 @@ void sk_cost_observe(struct sk_cost_model *c, size_t rows, double seconds) {
         observe_one(c, ratio);
     else
         observe_several(c, rows, ratio);
+}
+
+void sk_cost_observe_drafts(struct sk_cost_model *c, size_t drafts, double seconds) {
+    if (drafts == 0 || !(seconds > 0.0)) return;
+    const double each = seconds / (double)drafts;
+    c->draft_weight = c->draft_weight + (double)drafts < MOST_DRAFTS ? c->draft_weight + (double)drafts : MOST_DRAFTS;
+    const double share = (double)drafts / c->draft_weight;
+    if (c->draft <= 0.0) c->draft = each;
+    c->draft += (share < 1.0 ? share : 1.0) * (clamp(each, LEAST * c->draft, MOST * c->draft) - c->draft);
+}
+
+double sk_cost_of_draft(const struct sk_cost_model *c) {
+    return c->draft > 0.0 && c->first > 0.0 ? c->draft : PRIOR_DRAFT * sk_cost_of(c, 1);
 }

@@ -5,7 +5,19 @@
 
 #include "base/memory.h"
 
+static const double FIRST_WORTH = 0.3, WORTH_STEP = 0.12, RATE_DECAY = 0.9;
+enum { MOST_PAUSE = 32 };
 enum { MAX_PROPOSERS = 8, STRIKES = 3, MAX_BACKOFF = 32, FIRST_PROBE = 8, PROBE_EVERY = 128 };
+
+/* Whether drafts of the model's own head are worth what they take. In tokens: what a window with them gained, less what
+ * the same time gives otherwise. */
+struct mtp_worth {
+    double value;           /* mean of the last offers */
+    double row, draft;      /* tokens that the time of a row more, of a draft gives otherwise */
+    size_t n_offered;       /* drafts of the offer that the current window may use */
+    size_t pause, backoff;  /* windows without drafts: now, and next time */
+    double tokens, seconds; /* of the last windows, decayed */
+};
 
 /* A tail's limit grows with success and falls back with a pause after a failure. */
 struct tail_control {
@@ -31,6 +43,7 @@ struct sk_speculation {
     bool has_tail; /* the buffered proposal came from MTP and has, or had, an n-gram tail */
     struct sk_adaptive_width adaptive;
     struct sk_acceptance acceptance;
+    struct mtp_worth worth;
     size_t skips, backoff; /* costly proposers whose drafts nobody wanted are asked less often */
     struct sk_speculation_stats stats;
 };
@@ -73,6 +86,7 @@ struct sk_speculation *sk_speculation_create(const struct sk_speculation_options
     if (s->o.mtp_max > SK_MAX_WINDOW - 1) s->o.mtp_max = SK_MAX_WINDOW - 1;
     s->n_vocab = n_vocab;
     s->tail.limit = o->tail_start;
+    s->worth.value = FIRST_WORTH;
     sk_adaptive_init(&s->adaptive, s->o.min_width, s->o.max_width);
     if (start) s->acceptance = *start;
     return s;
@@ -111,12 +125,61 @@ void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *d
                     : s->last_width == 0  ? SK_SERIAL_AFTER_GAP
                                           : SK_VERIFY_NEXT;
     s->stats.mtp_offered[s->mtp_origin] += n > 0;
+    s->worth.n_offered = n;
 }
 
 size_t sk_speculation_mtp_wanted(const struct sk_speculation *s) {
     const bool may = (s->o.proposers & (1u << SK_MTP)) && !s->stats.by[SK_MTP].off && s->cooldown == 0 &&
                      sk_speculation_buffered(s) == 0;
     return may ? s->o.mtp_max : 0;
+}
+
+/* How often a draft is accepted, over what was seen of all classes; a start of six drafts. */
+static double mean_acceptance(const struct sk_acceptance *a) {
+    double yes = 6 * 0.55, all = 6;
+    for (size_t c = 0; c < SK_EVIDENCE_CLASSES; c++)
+        yes += (double)a->accepted[SK_MTP][c], all += (double)a->total[SK_MTP][c];
+    return yes / all;
+}
+
+struct sk_mtp_plan sk_speculation_plan_mtp(struct sk_speculation *s, const struct sk_cost_model *cost) {
+    struct sk_mtp_plan plan = {.wanted = sk_speculation_mtp_wanted(s)};
+    struct mtp_worth *w = &s->worth;
+    for (size_t c = 0; c < SK_EVIDENCE_CLASSES; c++)
+        plan.acceptance[c] = (float)sk_acceptance_of(&s->acceptance, &(struct sk_draft){0, SK_MTP, (uint8_t)c});
+    if (plan.wanted == 0 || s->o.mode != SK_WIDTH_GOODPUT) return plan;
+    const double one = sk_cost_of(cost, 1), plainly = 1.0 / one;
+    const double now = w->seconds > 0.0 ? w->tokens / w->seconds : plainly;
+    const double rate = now > plainly ? now : plainly;
+    w->row = rate * (sk_cost_of(cost, 2) - one);
+    w->draft = rate * sk_cost_of_draft(cost);
+    plan.min_reach = (float)((w->row + w->draft) / mean_acceptance(&s->acceptance));
+    if (plan.min_reach > 1.0f) plan.wanted = plan.wanted < 1 ? plan.wanted : 1;
+    if (w->pause) {
+        w->pause--;
+        s->stats.mtp_pauses++;
+        plan.wanted = 0;
+    }
+    return plan;
+}
+
+/* What the drafts that were made for this window have brought. */
+static void weigh_drafts(struct sk_speculation *s, const struct sk_receipt *r) {
+    struct mtp_worth *w = &s->worth;
+    w->tokens = w->tokens * RATE_DECAY + (double)r->n_committed;
+    w->seconds = w->seconds * RATE_DECAY + r->propose_s + r->verify_s + r->repair_s;
+    if (w->n_offered == 0) return;
+    double value = -w->draft * (double)w->n_offered;
+    for (size_t i = 0; i < r->n_proposal && r->proposal[i].kind == SK_MTP; i++)
+        value += (i < r->n_accepted ? 1.0 : 0.0) - w->row;
+    w->n_offered = 0;
+    w->value += WORTH_STEP * (value - w->value);
+    if (w->value >= 0.0) {
+        w->backoff = 0;
+        return;
+    }
+    w->backoff = w->backoff == 0 ? 1 : w->backoff * 2 < MOST_PAUSE ? w->backoff * 2 : MOST_PAUSE;
+    w->pause = w->backoff;
 }
 
 /* What a proposer does again and again, three times in a row, switches it off. */
@@ -180,7 +243,6 @@ static size_t fill_mtp(struct sk_speculation *s, size_t limit) {
     memcpy(s->buffer, s->mtp, n * sizeof *s->buffer);
     s->stats.by[SK_MTP].attempts++;
     s->stats.by[SK_MTP].hits += n > 0;
-    s->stats.mtp_adopted[s->mtp_origin] += n > 0;
     return n;
 }
 
@@ -210,11 +272,12 @@ static size_t fill_tail(struct sk_speculation *s, const struct sk_next *next, si
     return 0;
 }
 
+/* Replaces what is buffered by the proposal that promises most. */
 static void fill_from_proposers(struct sk_speculation *s, const struct sk_next *next, size_t limit) {
     struct sk_draft drafts[SK_MAX_PROPOSAL];
-    double best = 0.0;
-    const bool skip_costly = s->skips > 0;
-    s->skips -= skip_costly;
+    const bool has_mtp = s->n_buffer > 0, pausing = !has_mtp && s->skips > 0, skip_costly = has_mtp || pausing;
+    double best = expected_tokens(s, s->buffer, s->n_buffer);
+    s->skips -= pausing;
     for (size_t i = 0; i < s->n_proposers; i++) {
         if (skip_costly && is_costly(s->proposers[i]->ops->kind)) continue;
         struct sk_proposal_request r = {next->tokens, next->n_tokens, next->n_tokens, limit};
@@ -229,15 +292,12 @@ static void fill_from_proposers(struct sk_speculation *s, const struct sk_next *
 
 static void fill_buffer(struct sk_speculation *s, const struct sk_next *next) {
     const size_t room = next->limit < SK_MAX_PROPOSAL ? next->limit : SK_MAX_PROPOSAL;
-    s->has_tail = false;
-    const size_t n_mtp = fill_mtp(s, room);
-    if (n_mtp) {
-        const size_t tail = fill_tail(s, next, n_mtp, room);
-        s->has_tail = tail > 0;
-        s->n_buffer = n_mtp + tail;
-    } else {
-        fill_from_proposers(s, next, room);
-    }
+    const size_t n_mtp = fill_mtp(s, room), tail = n_mtp ? fill_tail(s, next, n_mtp, room) : 0;
+    s->n_buffer = n_mtp + tail;
+    fill_from_proposers(s, next, room);
+    const bool is_mtp = s->n_buffer && s->buffer[0].kind == SK_MTP;
+    s->has_tail = is_mtp && tail > 0;
+    s->stats.mtp_adopted[s->mtp_origin] += is_mtp;
 }
 
 static size_t choose_width(struct sk_speculation *s, const struct sk_next *next) {
@@ -325,6 +385,7 @@ static void count(struct sk_speculation *s, const struct sk_receipt *r) {
 
 void sk_speculation_observe(struct sk_speculation *s, const struct sk_receipt *r) {
     count(s, r);
+    weigh_drafts(s, r);
     s->cooldown -= r->n_committed < s->cooldown ? r->n_committed : s->cooldown;
     if (r->n_proposal) sk_adaptive_observe(&s->adaptive, r->disposition == SK_FULL_ACCEPT);
     if (r->disposition == SK_STOPPED) {

@@ -41,7 +41,8 @@ struct sk_speculation_stats {
     uint64_t committed;
     uint64_t buffered_hits, buffered_misses; /* boundary tokens against the next buffered draft */
     uint64_t mtp_offered[SK_N_DRAFT_ORIGINS], mtp_adopted[SK_N_DRAFT_ORIGINS], mtp_cooldowns;
-    uint64_t probes; /* plain steps taken to see what one costs */
+    uint64_t mtp_pauses; /* windows for which no draft was made because drafts had not been worth their time */
+    uint64_t probes;     /* plain steps taken to see what one costs */
     uint64_t prefix_agreements, prefix_disagreements, tail_rejections;
     uint64_t trims, retires;
 };
@@ -58,6 +59,14 @@ void sk_speculation_free(struct sk_speculation *s);
 void sk_speculation_offer_mtp(struct sk_speculation *s, const struct sk_draft *drafts, size_t n);
 /* Whether such a draft could be used now, and how long a one. */
 size_t sk_speculation_mtp_wanted(const struct sk_speculation *s);
+
+/* The same, after looking at what drafts cost and have brought: called once for each window, before it is run. */
+struct sk_mtp_plan {
+    size_t wanted;                         /* 0: none, now */
+    float min_reach;                       /* no draft after those that are all accepted less often than this … */
+    float acceptance[SK_EVIDENCE_CLASSES]; /* … by the evidence of each */
+};
+struct sk_mtp_plan sk_speculation_plan_mtp(struct sk_speculation *s, const struct sk_cost_model *cost);
 
 struct sk_next {
     const int32_t *tokens; /* all committed; the last is the current token */
